@@ -1,0 +1,124 @@
+package thread
+
+import (
+	"fmt"
+	"time"
+	"unicode/utf8"
+)
+
+// ID names a thread. Clients choose it; it is opaque.
+type ID string
+
+// RunID names a run within its thread. Clients choose it, or the runner does; it is opaque.
+type RunID string
+
+// MaxID is the greatest length of an [ID] or a [RunID], in bytes.
+const MaxID = 256
+
+// CheckID tells whether s can name a thread or a run: 1 to [MaxID] bytes of valid UTF-8 without control
+// characters. The error wraps [ErrBadInput] and names the field.
+func CheckID(field, s string) error {
+	switch {
+	case s == "":
+		return fmt.Errorf("%w: %s is missing or empty", ErrBadInput, field)
+	case len(s) > MaxID:
+		return fmt.Errorf("%w: %s is %d bytes long; at most %d are allowed", ErrBadInput, field, len(s), MaxID)
+	case !utf8.ValidString(s):
+		return fmt.Errorf("%w: %s is not valid UTF-8", ErrBadInput, field)
+	}
+	for _, r := range s {
+		if r < 0x20 || r == 0x7f {
+			return fmt.Errorf("%w: %s holds a control character", ErrBadInput, field)
+		}
+	}
+	return nil
+}
+
+// Kind tells entries apart.
+type Kind uint8
+
+// The kinds of an entry. The values are stored; they never change.
+const (
+	KindEvent Kind = 1 // one AG-UI event, as the agent sent it
+	KindEnd   Kind = 2 // the last entry of a run; Data is the JSON of an [End]
+)
+
+// Entry is an event, or the end of a run, as the live log keeps it.
+// Data is shared between everybody who reads the entry: it is never changed.
+type Entry struct {
+	Run   uint64
+	RunID RunID
+	Seq   uint64
+	Kind  Kind
+	Data  []byte
+}
+
+// Cursor is the position right after e.
+func (e Entry) Cursor() Cursor { return Cursor{Run: e.Run, Seq: e.Seq} }
+
+// Outcome says how a run ended.
+type Outcome string
+
+// The outcomes. The texts are stored and shown; they never change.
+const (
+	OutcomeFinished Outcome = "finished"  // the agent finished
+	OutcomeWaiting  Outcome = "waiting"   // the agent finished with an interrupt: it waits for an answer
+	OutcomeStopped  Outcome = "stopped"   // somebody stopped it
+	OutcomeFailed   Outcome = "failed"    // the agent failed, or sent what cannot be recorded
+	OutcomeTimedOut Outcome = "timed_out" // it ran, or was silent, for longer than allowed
+	OutcomeLost     Outcome = "lost"      // its owner went away
+	OutcomeShutDown Outcome = "shut_down" // the node shut down before it ended
+)
+
+// End is what the last entry of a run says.
+type End struct {
+	Outcome Outcome `json:"outcome"`
+	Code    string  `json:"code,omitempty"`    // of RUN_ERROR, if that is how the run ended
+	Message string  `json:"message,omitempty"` // of RUN_ERROR; written for people
+	By      string  `json:"by,omitempty"`      // who stopped it
+}
+
+// Event is one event of a finished run, as history keeps it: after compaction it stands for the entries
+// First to Last of the live log, both included.
+type Event struct {
+	First uint64
+	Last  uint64
+	Data  []byte
+}
+
+// Run is one run, as history knows it. Ended is zero while it has not ended.
+type Run struct {
+	Thread   ID
+	ID       RunID
+	Number   uint64 // 1, 2, 3... within the thread, given by history when the run is accepted
+	Agent    string
+	Parent   string // parentRunId as the client sent it
+	Previous RunID  // the thread's run before this one
+	Owner    string // the node that runs it
+	Token    uint64 // the lease's, as of the last write
+	Input    []byte // RunAgentInput, its messages reduced to those new to the thread
+	Title    string // what to call the thread, if it has no title yet
+	Accepted time.Time
+
+	Ended    time.Time
+	End      End
+	LastSeq  uint64   // seq of the end entry
+	Events   []Event  // compacted; nil where only the run's particulars were asked for
+	Messages []string // ids of the messages that the run created, for [Run.Input] of later runs
+	Pending  []byte   // JSON array of the interrupts that wait for an answer; nil if none
+}
+
+// Cursor is the position right after the last entry of a finished run.
+func (r Run) Cursor() Cursor { return Cursor{Run: r.Number, Seq: r.LastSeq} }
+
+// Thread is one thread, as history knows it.
+type Thread struct {
+	ID       ID
+	LastRun  uint64 // number of the latest run accepted; outlives deletion
+	Created  time.Time
+	Activity time.Time // of the last acceptance or end
+	Deleted  bool      // nothing is left but LastRun
+	Latest   *Run      // the latest run's particulars, without input and events; nil if there is none
+	Title    string    // the beginning of the first user message; may be empty
+	Pending  []byte    // JSON array of the interrupts that wait for an answer; nil if none
+}
