@@ -8,20 +8,21 @@ import (
 
 // What can go wrong, as sentinels for [errors.Is]. Package web turns them into the codes of the wire.
 var (
-	ErrBadInput    = errors.New("bad input")
-	ErrBadCursor   = errors.New("bad cursor")
-	ErrNotFound    = errors.New("not found")
-	ErrRunning     = errors.New("a run is active on this thread") // see [RunningError]
-	ErrRunIDUsed   = errors.New("run id is already used")
-	ErrUnfinished  = errors.New("an earlier run of this thread has not been finished") // see [UnfinishedError]
-	ErrLeaseLost   = errors.New("lease lost")
-	ErrEnded       = errors.New("run has ended")
-	ErrGap         = errors.New("entry does not follow the last one")
-	ErrDeleted     = errors.New("thread was deleted")
-	ErrDraining    = errors.New("node is draining")
-	ErrUnavailable = errors.New("storage is not available")
-	ErrCorrupt     = errors.New("storage is damaged")
-	ErrTooLarge    = errors.New("too large")
+	ErrBadInput     = errors.New("bad input")
+	ErrBadCursor    = errors.New("bad cursor")
+	ErrNotFound     = errors.New("not found")
+	ErrRunning      = errors.New("a run is active on this thread") // see [RunningError]
+	ErrRunIDUsed    = errors.New("run id is already used")
+	ErrUnfinished   = errors.New("an earlier run of this thread has not been finished") // see [UnfinishedError]
+	ErrLeaseLost    = errors.New("lease lost")
+	ErrEnded        = errors.New("run has ended")
+	ErrGap          = errors.New("entry does not follow the last one")
+	ErrDeleted      = errors.New("thread was deleted")
+	ErrDraining     = errors.New("node is draining")
+	ErrUnavailable  = errors.New("storage is not available")
+	ErrCorrupt      = errors.New("storage is damaged")
+	ErrUnknownAgent = errors.New("unknown agent")
+	ErrTooLarge     = errors.New("too large")
 )
 
 // RunningError says who holds a thread. It is an [ErrRunning].

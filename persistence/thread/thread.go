@@ -122,3 +122,10 @@ type Thread struct {
 	Title    string    // the beginning of the first user message; may be empty
 	Pending  []byte    // JSON array of the interrupts that wait for an answer; nil if none
 }
+
+// Page asks for a part of a list: up to Limit items that follow the place Before, which is what the call for the
+// page before it returned; empty for the beginning.
+type Page struct {
+	Before string
+	Limit  int
+}

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+)
+
+// config is what the process is told: by flags, over the environment, over a file, over defaults.
+type config struct {
+	Listen       string
+	Database     string
+	Redis        string
+	Agents       []string
+	Node         string
+	LogLevel     slog.Level
+	LogFormat    string
+	Insecure     bool
+	Grace        time.Duration
+	Lease        time.Duration
+	StopGrace    time.Duration
+	Retention    time.Duration
+	Ping         time.Duration
+	WriteTimeout time.Duration
+	MaxFrame     int
+	MaxEvent     int
+}
+
+// setting is one row of the configuration table: the flag --name, the variable THREADCAST_NAME, and the key name of the file.
+type setting struct {
+	name  string
+	value string // what stands for the value in the help
+	def   string
+	list  bool // may be given more than once; each source replaces the lists of those below it
+	help  string
+	set   func(*config, string) error
+}
+
+// settings is the configuration: flags, variables, file keys, help and documentation are made from it.
+var settings = []setting{
+	{"listen", "HOST:PORT", "127.0.0.1:8080", false,
+		"where to serve; port 0 picks a free one and prints it",
+		func(c *config, s string) error { c.Listen = s; return nil }},
+	{"database", "FILE", "threadcast.db", false,
+		"the SQLite file that holds live log, leases and history",
+		func(c *config, s string) error { c.Database = s; return nil }},
+	{"redis", "URL", "", false,
+		"Redis for many nodes; not in this version, which is one node with one file",
+		func(c *config, s string) error { c.Redis = s; return nil }},
+	{"agent", "NAME=TYPE:URL", "", true,
+		"an agent, such as story=agui:http://127.0.0.1:9000/; may be repeated, the first is the default; " +
+			"without any, the built-in demo; demo=demo adds it to others",
+		func(c *config, s string) error { c.Agents = append(c.Agents, s); return nil }},
+	{"node", "NAME", "", false,
+		"this node's name in logs and leases; the host's name if not given",
+		func(c *config, s string) error { c.Node = s; return nil }},
+	{"insecure", "", "false", false,
+		"serve on other addresses than loopback although nobody has to log in",
+		boolean(func(c *config) *bool { return &c.Insecure })},
+	{"log-level", "LEVEL", "info", false, "debug, info, warn or error",
+		func(c *config, s string) error { return c.LogLevel.UnmarshalText([]byte(s)) }},
+	{"log-format", "FORMAT", "text", false, "text or json",
+		func(c *config, s string) error {
+			c.LogFormat = s
+			return oneOf(s, "text", "json")
+		}},
+	{"grace", "DURATION", "15s", false,
+		"after SIGTERM, in how long the process ends; runs may go on until 3 s before",
+		duration(4*time.Second, func(c *config) *time.Duration { return &c.Grace })},
+	{"lease", "DURATION", "15s", false,
+		"how long a run stays with a node that is not heard of",
+		duration(300*time.Millisecond, func(c *config) *time.Duration { return &c.Lease })},
+	{"stop-grace", "DURATION", "1s", false,
+		"how long an agent may take to return once it was cancelled, before it is abandoned",
+		duration(time.Millisecond, func(c *config) *time.Duration { return &c.StopGrace })},
+	{"retention", "DURATION", "5m", false,
+		"how long a finished run stays in the live log, where a returning viewer finds each of its events",
+		duration(0, func(c *config) *time.Duration { return &c.Retention })},
+	{"ping", "DURATION", "20s", false,
+		"time between two pings to a socket; at most 25s, as proxies close what is silent for longer",
+		func(c *config, s string) error {
+			err := duration(100*time.Millisecond, func(c *config) *time.Duration { return &c.Ping })(c, s)
+			if err == nil && c.Ping > 25*time.Second {
+				err = errors.New("must be at most 25s")
+			}
+			return err
+		}},
+	{"write-timeout", "DURATION", "10s", false,
+		"for how long a viewer may not read before its socket is closed; it resumes when it comes back",
+		duration(100*time.Millisecond, func(c *config) *time.Duration { return &c.WriteTimeout })},
+	{"max-frame", "BYTES", "4194304", false, "greatest size of a frame or request from a client",
+		number(1024, func(c *config) *int { return &c.MaxFrame })},
+	{"max-event", "BYTES", "8388608", false, "greatest size of one event of an agent; a larger one fails its run",
+		number(1024, func(c *config) *int { return &c.MaxEvent })},
+}
+
+func boolean(field func(*config) *bool) func(*config, string) error {
+	return func(c *config, s string) (err error) {
+		if *field(c), err = strconv.ParseBool(s); err != nil {
+			err = errors.New("must be true or false")
+		}
+		return err
+	}
+}
+
+func duration(least time.Duration, field func(*config) *time.Duration) func(*config, string) error {
+	return func(c *config, s string) error {
+		d, err := time.ParseDuration(s)
+		if err != nil {
+			return errors.New("must be a duration such as 15s or 5m")
+		}
+		if d < least {
+			return fmt.Errorf("must be at least %s", least)
+		}
+		*field(c) = d
+		return nil
+	}
+}
+
+func number(least int, field func(*config) *int) func(*config, string) error {
+	return func(c *config, s string) error {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < least {
+			return fmt.Errorf("must be a number of at least %d", least)
+		}
+		*field(c) = n
+		return nil
+	}
+}
+
+func oneOf(s string, allowed ...string) error {
+	for _, a := range allowed {
+		if s == a {
+			return nil
+		}
+	}
+	return fmt.Errorf("must be one of %s", strings.Join(allowed, ", "))
+}
+
+func (s setting) variable() string {
+	return "THREADCAST_" + strings.ToUpper(strings.ReplaceAll(s.name, "-", "_"))
+}
+
+// usageError is a mistake in how the command was called.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// values are what the sources give, by setting.
+type values map[string][]string
+
+// load merges the sources. env looks a variable up, as os.LookupEnv does.
+func load(args []string, env func(string) (string, bool)) (config, error) {
+	flags, file, err := parseFlags(args)
+	if err != nil {
+		return config{}, err
+	}
+	if file == "" {
+		file, _ = env("THREADCAST_CONFIG")
+	}
+	fromFile, err := readFile(file)
+	if err != nil {
+		return config{}, err
+	}
+	var c config
+	for _, s := range settings {
+		given, source := []string{s.def}, "the default of "+s.name
+		if s.list {
+			given = nil
+		}
+		if v, ok := fromFile[s.name]; ok {
+			given, source = v, s.name+" in "+file
+		}
+		if v, ok := env(s.variable()); ok && v != "" {
+			given, source = []string{v}, s.variable()
+			if s.list {
+				given = strings.Fields(v)
+			}
+		}
+		if v, ok := flags[s.name]; ok {
+			given, source = v, "--"+s.name
+		}
+		for _, v := range given {
+			if err := s.set(&c, v); err != nil {
+				return config{}, usagef("%s: %q %w", source, v, err)
+			}
+		}
+	}
+	return c, c.check()
+}
+
+func parseFlags(args []string) (values, string, error) {
+	given := values{}
+	fs := flag.NewFlagSet("threadcast", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	file := fs.String("config", "", "")
+	for _, s := range settings {
+		add := func(v string) error {
+			if !s.list {
+				delete(given, s.name)
+			}
+			given[s.name] = append(given[s.name], v)
+			return nil
+		}
+		if s.value == "" {
+			fs.BoolFunc(s.name, "", add)
+		} else {
+			fs.Func(s.name, "", add)
+		}
+	}
+	if err := fs.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return nil, "", err
+		}
+		return nil, "", usageError{err}
+	}
+	if fs.NArg() > 0 {
+		return nil, "", usagef("unexpected argument %q", fs.Arg(0))
+	}
+	return given, *file, nil
+}
+
+// readFile reads a YAML file of settings. A key that is none is an error.
+func readFile(name string) (values, error) {
+	if name == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	var keys map[string]any
+	if err := yaml.Unmarshal(text, &keys); err != nil {
+		return nil, usagef("%s: %w", name, err)
+	}
+	given := values{}
+	for key, v := range keys {
+		s, ok := find(key)
+		if !ok {
+			return nil, usagef("%s: unknown key %q; threadcast --help lists the keys", name, key)
+		}
+		list, isList := v.([]any)
+		if isList && !s.list {
+			return nil, usagef("%s: %s takes one value, not a list", name, key)
+		}
+		if !isList {
+			list = []any{v}
+		}
+		for _, item := range list {
+			given[key] = append(given[key], fmt.Sprint(item))
+		}
+	}
+	return given, nil
+}
+
+func find(name string) (setting, bool) {
+	for _, s := range settings {
+		if s.name == name {
+			return s, true
+		}
+	}
+	return setting{}, false
+}
+
+// check refuses combinations that cannot be meant.
+func (c *config) check() error {
+	switch {
+	case c.Redis != "":
+		return usagef("--redis: this version runs as one node with an SQLite file; leave --redis out")
+	case strings.Contains(c.Database, "://"):
+		return usagef("--database: this version keeps everything in an SQLite file; give a file name, not a URL")
+	}
+	host, _, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return usagef("--listen: %q is not HOST:PORT", c.Listen)
+	}
+	if !c.Insecure && !loopback(host) {
+		return usagef("--listen: %s can be reached from other machines, and nobody has to log in; "+
+			"listen on 127.0.0.1, or add --insecure if that is what you want", c.Listen)
+	}
+	return nil
+}
+
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}

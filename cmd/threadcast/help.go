@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+const helpHead = `threadcast runs AI agents so that their answers outlive the browser tab.
+
+Usage:
+  threadcast [serve] [flags]   serve; this is what happens without a command
+  threadcast version           print the version
+  threadcast help              print this
+
+Start it without flags, open the page it prints, and talk to the built-in agent. Then bring your own:
+  threadcast --agent story=agui:http://127.0.0.1:9000/
+
+Flags, each also as a variable and as a key of the file that --config names:
+`
+
+const helpTail = `
+  --config FILE (THREADCAST_CONFIG)
+        a YAML file of these settings, such as
+          listen: 127.0.0.1:9090
+          agent:
+            - story=agui:http://127.0.0.1:9000/
+            - demo=demo
+
+Flags win over variables, variables over the file. SIGTERM ends the process in an orderly way, a second one at once.
+Exit codes: 0 after an orderly end, 1 when something went wrong, 2 when the command cannot be understood.
+`
+
+// help prints what --help prints. It is made from the settings.
+func help(w io.Writer) {
+	fmt.Fprint(w, helpHead)
+	for _, s := range settings {
+		fmt.Fprintf(w, "\n  --%s (%s)\n        %s%s\n", strings.TrimSpace(s.name+" "+s.value), s.variable(), s.help, s.defaultNote())
+	}
+	fmt.Fprint(w, helpTail)
+}
+
+func (s setting) defaultNote() string {
+	if s.def == "" {
+		return ""
+	}
+	return " (default " + s.def + ")"
+}

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/threadcast/threadcast/hub"
+	"github.com/threadcast/threadcast/persistence/history"
+	"github.com/threadcast/threadcast/persistence/sqlitefile"
+	"github.com/threadcast/threadcast/persistence/memlog"
+	"github.com/threadcast/threadcast/persistence/thread"
+	"github.com/threadcast/threadcast/runner"
+	"github.com/threadcast/threadcast/runner/agui"
+	"github.com/threadcast/threadcast/static"
+	"github.com/threadcast/threadcast/web"
+)
+
+// What the parts need of each other, checked in the one place that sees them all.
+var (
+	_ hub.Log        = (*memlog.Log)(nil)
+	_ hub.History    = (*history.History)(nil)
+	_ runner.Log     = (*memlog.Log)(nil)
+	_ runner.Leaser  = (*memlog.Log)(nil)
+	_ runner.Owners  = (*memlog.Log)(nil)
+	_ runner.History = (*history.History)(nil)
+	_ runner.Records = (*history.History)(nil)
+	_ web.Runs       = (*runner.Runner)(nil)
+	_ web.Directory  = (*history.History)(nil)
+)
+
+// ending is how much of the grace period is kept for ending the runs that are left.
+const ending = 3 * time.Second
+
+// app is the parts of a process, in the order in which they are made; close ends them the other way round.
+type app struct {
+	cfg    config
+	log    *slog.Logger
+	file   *sqlitefile.File
+	live   *memlog.Log
+	past   *history.History
+	agents *agents
+	runner *runner.Runner
+	hub    *hub.Hub
+	web    *web.Server
+}
+
+// serve runs the server until p.soft is done, and then ends it in order.
+func serve(p process, cfg config) error {
+	a := &app{cfg: cfg, log: newLogger(p.stderr, cfg)}
+	if err := a.open(p.soft); err != nil {
+		return errors.Join(err, a.close())
+	}
+	listener, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		return errors.Join(listenError(cfg.Listen, err), a.close())
+	}
+	a.welcome(p.stdout, listener.Addr())
+	return errors.Join(a.serve(p, listener), a.close())
+}
+
+func newLogger(w io.Writer, cfg config) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: cfg.LogLevel}
+	if cfg.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, opts))
+	}
+	return slog.New(slog.NewTextHandler(w, opts))
+}
+
+func listenError(addr string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%s is in use by another process; choose another port with --listen, or 127.0.0.1:0 for any", addr)
+	}
+	return fmt.Errorf("listen on %s: %w", addr, err)
+}
+
+// open makes the parts and finishes what an earlier process left.
+func (a *app) open(ctx context.Context) (err error) {
+	if a.agents, err = newAgents(a.cfg.Agents); err != nil {
+		return err
+	}
+	if a.file, err = sqlitefile.Open(ctx, a.cfg.Database, sqlitefile.Options{}); err != nil {
+		return err
+	}
+	if a.live = memlog.New(); a.live == nil {
+		return err
+	}
+	if a.past, err = history.NewSQLite(a.file.Writer(), a.file.Reader(), history.Options{Logger: a.log}); err != nil {
+		return err
+	}
+	a.hub = hub.New(a.live, a.past, hub.Config{Compact: runner.Compact, Damaged: damaged})
+	stores := runner.Stores{Log: a.live, Leaser: a.live, Owners: a.live, History: a.past, Records: a.past}
+	a.runner = runner.New(stores, a.agents.byID, a.agents.list[0].ID, runner.Config{
+		Node: cmp.Or(a.cfg.Node, hostname()), Lease: a.cfg.Lease, StopGrace: a.cfg.StopGrace,
+		Retention: a.cfg.Retention, MaxEventBytes: a.cfg.MaxEvent, Logger: a.log,
+	})
+	parts := web.Parts{
+		Hub: a.hub, Runs: a.runner, Directory: a.past, Agents: a.agents.list,
+		NoPage: []byte(static.NotBuilt), Ready: a.ready,
+	}
+	if page, built := static.FS(); built {
+		parts.Page = page
+	}
+	a.web = web.New(parts, web.Config{
+		MaxFrame: int64(a.cfg.MaxFrame), Ping: a.cfg.Ping, Pong: a.cfg.Ping,
+		WriteTimeout: a.cfg.WriteTimeout, Logger: a.log,
+	})
+	return a.reclaim(ctx)
+}
+
+// reclaim ends what an earlier process left unfinished, before anybody can look at it.
+func (a *app) reclaim(ctx context.Context) error {
+	for {
+		n, err := a.runner.Reclaim(ctx)
+		if err != nil {
+			a.log.Error("some runs of an earlier process could not be finished; tried again later", "err", err)
+			return nil
+		}
+		if n == 0 {
+			return ctx.Err()
+		}
+	}
+}
+
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "node"
+	}
+	return name
+}
+
+// damaged is what viewers see of a run whose stored events cannot be read.
+func damaged(r thread.Run) []thread.Event {
+	message := "The stored events of this run are damaged and cannot be shown."
+	started, err := agui.RunStarted(fmt.Appendf(nil, `{"threadId":%q,"runId":%q,"messages":[]}`, r.Thread, r.ID))
+	if err != nil {
+		return nil
+	}
+	return []thread.Event{
+		{First: 1, Last: 1, Data: started},
+		{First: 2, Last: max(2, r.LastSeq), Data: agui.RunError(message, "history_damaged")},
+	}
+}
+
+// ready tells whether the stores answer.
+func (a *app) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if err := a.file.Writer().PingContext(ctx); err != nil {
+		return err
+	}
+	_, err := a.live.Head(ctx, "readyz")
+	return err
+}
+
+// welcome prints what a person needs to know first.
+func (a *app) welcome(w io.Writer, addr net.Addr) {
+	fmt.Fprintf(w, "threadcast %s, one node with one file\n", currentVersion())
+	fmt.Fprintf(w, "  open    http://%s/\n", addr)
+	fmt.Fprintf(w, "  data    %s  (live log, leases and history)\n", a.file.Path())
+	for i, where := range a.agents.where {
+		label := "      "
+		if i == 0 {
+			label = "agents"
+			where += "  (default)"
+		}
+		fmt.Fprintf(w, "  %s  %s\n", label, where)
+	}
+	if _, built := static.FS(); !built {
+		fmt.Fprintln(w, "  note    the page has not been built; `make static` builds it")
+	}
+	if a.cfg.Insecure {
+		fmt.Fprintln(w, "  note    --insecure: whoever reaches this address can read, run, stop and delete everything")
+	}
+}
+
+// serve serves until p.soft is done or serving fails, and then ends runs and sockets within the grace period.
+func (a *app) serve(p process, listener net.Listener) error {
+	server := &http.Server{
+		Handler:           http.NewCrossOriginProtection().Handler(a.web.Handler()),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
+	}
+	watch, stopWatch := context.WithCancel(context.Background())
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		a.runner.Watch(watch)
+	}()
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	var err error
+	select {
+	case err = <-failed:
+		err = fmt.Errorf("serve: %w", err)
+	case <-p.soft.Done():
+	}
+	stopWatch()
+	<-watched
+	return errors.Join(err, a.drain(p, server))
+}
+
+// drain is the orderly goodbye: no new work, sockets told to come back, runs given time, then ended and saved.
+func (a *app) drain(p process, server *http.Server) error {
+	soft, cancelSoft := context.WithTimeout(p.hard, a.cfg.Grace-ending)
+	defer cancelSoft()
+	hard, cancelHard := context.WithTimeout(context.Background(), a.cfg.Grace-ending/3)
+	defer cancelHard()
+	n := a.runner.Active()
+	a.log.Info("shutting down", "runs", n, "sockets", a.web.Sessions(), "grace", a.cfg.Grace.String())
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		bounded, cancel := context.WithTimeout(soft, 5*time.Second)
+		defer cancel()
+		a.web.Drain(bounded)
+	}()
+	ended, err := a.runner.Drain(soft, hard)
+	<-gone
+	closing, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if shut := server.Shutdown(closing); shut != nil {
+		_ = server.Close()
+	}
+	a.log.Info("shut down", "finished", n-ended, "ended", ended)
+	return err
+}
+
+// close ends the parts that hold something, the last made first.
+func (a *app) close() error {
+	var errs []error
+	if a.hub != nil {
+		a.hub.Close()
+	}
+	if a.agents != nil {
+		a.agents.Close()
+	}
+	if a.live != nil {
+		errs = append(errs, a.live.Close())
+	}
+	if a.file != nil {
+		errs = append(errs, a.file.Close())
+	}
+	return errors.Join(errs...)
+}

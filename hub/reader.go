@@ -1,0 +1,305 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/threadcast/threadcast/persistence/thread"
+)
+
+// Replay says in what form a reader takes what was there before it came.
+type Replay uint8
+
+const (
+	// Compact takes runs from their beginning in compacted form, the live one included.
+	Compact Replay = iota
+	// Raw takes every run entry by entry while the live log has it.
+	Raw
+)
+
+// Options say where a subscription begins.
+type Options struct {
+	After  thread.Cursor // the last position that the reader has; zero for none
+	Now    bool          // begin at the head instead: take only what comes
+	Replay Replay
+}
+
+// reader walks from a cursor through history and live log. It is the one place that knows where the entry
+// after a position is to be found. It belongs to one goroutine.
+type reader struct {
+	source
+	id     thread.ID
+	replay Replay
+
+	pos    thread.Cursor
+	atEnd  bool          // pos is the end of its run
+	target thread.Cursor // what there was at the beginning
+	queue  *compacted    // a run that is being taken in compacted form
+	reset  *Batch        // to be returned before anything else
+}
+
+// newReader finds where the thread's log and history stand and whether opts.After is a position in them.
+// The error is [thread.ErrBadCursor] if it is not and never was.
+func newReader(ctx context.Context, src source, id thread.ID, opts Options) (*reader, error) {
+	r := &reader{source: src, id: id, replay: opts.Replay}
+	head, err := r.log.Head(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("find the head of thread %s: %w", id, err)
+	}
+	th, err := r.history.Thread(ctx, id)
+	if err != nil && !errors.Is(err, thread.ErrNotFound) {
+		return nil, fmt.Errorf("look up thread %s: %w", id, err)
+	}
+	r.target = head
+	if th.Latest != nil && !th.Latest.Ended.IsZero() && r.target.Before(th.Latest.Cursor()) {
+		r.target = th.Latest.Cursor()
+	}
+	after := opts.After
+	if opts.Now {
+		after = r.target
+	}
+	if err := r.begin(ctx, after, th); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// begin puts the reader at after. A position in a run that is gone makes it begin again from the start.
+func (r *reader) begin(ctx context.Context, after thread.Cursor, th thread.Thread) error {
+	r.pos = after
+	switch {
+	case after == thread.Cursor{}:
+		return nil
+	case after.Run > max(th.LastRun, r.target.Run):
+		return fmt.Errorf("%w: %s is ahead of this thread", thread.ErrBadCursor, after)
+	case after.Seq == 0:
+		return nil
+	}
+	entries, err := r.log.Read(ctx, r.id, thread.Cursor{Run: after.Run, Seq: after.Seq - 1}, 1)
+	if err != nil {
+		return fmt.Errorf("read thread %s: %w", r.id, err)
+	}
+	if len(entries) == 1 && entries[0].Cursor() == after {
+		r.atEnd = entries[0].Kind == thread.KindEnd
+		return nil
+	}
+	run, err := r.finished(ctx, after.Run)
+	switch {
+	case err == nil && after.Seq > run.LastSeq:
+		return fmt.Errorf("%w: %s is ahead of its run, which ended at %s", thread.ErrBadCursor, after, run.Cursor())
+	case err == nil:
+		r.atEnd = after.Seq == run.LastSeq
+		return nil
+	case !errors.Is(err, thread.ErrNotFound):
+		return err
+	case r.target.Run == after.Run:
+		return fmt.Errorf("%w: %s is ahead of its run, which is at %s", thread.ErrBadCursor, after, r.target)
+	}
+	// The run was there and is no more: the thread was deleted since.
+	r.pos = thread.Cursor{}
+	r.reset = &Batch{Kind: Reset}
+	return nil
+}
+
+// finished returns the finished run of that number. A damaged one comes with stand-in events.
+func (r *reader) finished(ctx context.Context, number uint64) (thread.Run, error) {
+	run, err := r.nextRun(ctx, number-1)
+	if err == nil && run.Number != number {
+		return thread.Run{}, thread.ErrNotFound
+	}
+	return run, err
+}
+
+func (r *reader) nextRun(ctx context.Context, after uint64) (thread.Run, error) {
+	run, err := r.history.NextRun(ctx, r.id, after)
+	if errors.Is(err, thread.ErrCorrupt) && run.Number > after {
+		run.Events, err = r.cfg.Damaged(run), nil
+	}
+	if err != nil && !errors.Is(err, thread.ErrNotFound) {
+		err = fmt.Errorf("load the run after %d of thread %s: %w", after, r.id, err)
+	}
+	return run, err
+}
+
+// boundary tells whether the reader has nothing of the run it will take next.
+func (r *reader) boundary() bool { return r.atEnd || r.pos.Seq == 0 }
+
+// caughtUp tells whether the reader has everything that was there when it began.
+func (r *reader) caughtUp() bool {
+	return r.queue == nil && r.reset == nil && !r.pos.Before(r.target)
+}
+
+// queued returns what has been prepared to be taken next.
+func (r *reader) queued() (Batch, bool) {
+	if r.reset != nil {
+		b := *r.reset
+		r.reset = nil
+		return b, true
+	}
+	if r.queue == nil {
+		return Batch{}, false
+	}
+	b := r.queue.take(r.cfg.limits())
+	b.Replay = r.pos.Before(r.target)
+	r.pos = b.To
+	if len(r.queue.events) == 0 {
+		r.atEnd = r.queue.ended
+		r.queue = nil
+	}
+	return b, true
+}
+
+// step returns the batch after the reader's position, from live log or history; ok is false if there is
+// nothing yet.
+func (r *reader) step(ctx context.Context) (b Batch, ok bool, err error) {
+	for {
+		if b, ok := r.queued(); ok {
+			return b, true, nil
+		}
+		var more bool
+		if r.boundary() {
+			b, more, err = r.nextStep(ctx)
+		} else {
+			b, more, err = r.withinStep(ctx)
+		}
+		if err != nil {
+			return Batch{}, false, err
+		}
+		if !more {
+			// There is nothing after pos, whatever there was when the reader began.
+			if r.pos.Before(r.target) {
+				r.target = r.pos
+			}
+			return Batch{}, false, nil
+		}
+		if b.Events != nil {
+			return b, true, nil
+		}
+	}
+}
+
+// take moves the reader over entries that begin right after its position and returns those of one batch.
+func (r *reader) take(entries []thread.Entry) Batch {
+	n := r.cfg.limits().fits(len(entries), func(i int) int { return len(entries[i].Data) })
+	b := entryBatch(r.pos, entries[:n])
+	b.Replay = r.pos.Before(r.target)
+	taken := entries[0]
+	for _, e := range entries[:n] {
+		if e.Run != taken.Run {
+			break
+		}
+		taken = e
+	}
+	r.pos, r.atEnd = b.To, taken.Kind == thread.KindEnd
+	return b
+}
+
+// withinStep goes on in the middle of a run. It returns more with an empty batch when it only found out
+// more about the position.
+func (r *reader) withinStep(ctx context.Context) (b Batch, more bool, err error) {
+	entries, err := r.log.Read(ctx, r.id, r.pos, r.cfg.Page)
+	if err != nil {
+		return b, false, fmt.Errorf("read thread %s after %s: %w", r.id, r.pos, err)
+	}
+	if len(entries) > 0 && entries[0].Run == r.pos.Run && entries[0].Seq == r.pos.Seq+1 {
+		return r.take(entries), true, nil
+	}
+	run, err := r.finished(ctx, r.pos.Run)
+	if errors.Is(err, thread.ErrNotFound) {
+		return b, false, nil // it is live, and nothing has come yet
+	}
+	if err != nil {
+		return b, false, err
+	}
+	if run.LastSeq == r.pos.Seq {
+		r.atEnd = true
+		return b, true, nil
+	}
+	events, cut := rest(run.Events, r.pos.Seq)
+	if !cut {
+		from := thread.Cursor{Run: run.Number}
+		r.reset = &Batch{Kind: Reset, RunID: run.ID, From: from, To: from}
+		r.pos, r.atEnd = from, false
+		return b, true, nil
+	}
+	r.queue = &compacted{
+		run: run.Number, runID: run.ID, last: run.LastSeq, ended: true, from: r.pos.Seq, events: events,
+	}
+	return b, true, nil
+}
+
+// nextStep begins the next run. The log is asked before the history: a run is saved before it is dropped,
+// so that it is found in one of them whenever this runs.
+func (r *reader) nextStep(ctx context.Context) (b Batch, more bool, err error) {
+	after := r.pos.Run
+	if !r.atEnd && after > 0 {
+		after--
+	}
+	entries, err := r.log.Read(ctx, r.id, thread.Cursor{Run: after, Seq: ^uint64(0) >> 1}, r.cfg.Page)
+	if err != nil {
+		return b, false, fmt.Errorf("read thread %s after run %d: %w", r.id, after, err)
+	}
+	live := len(entries) > 0 && entries[0].Seq == 1
+	run, err := r.nextRun(ctx, after)
+	saved := err == nil
+	if err != nil && !errors.Is(err, thread.ErrNotFound) {
+		return b, false, err
+	}
+	if saved && live {
+		switch number := entries[0].Run; {
+		case number < run.Number:
+			saved = false
+		case number > run.Number || r.replay == Compact:
+			live = false
+		default:
+			saved = false
+		}
+	}
+	switch {
+	case saved:
+		r.begun(compacted{
+			run: run.Number, runID: run.ID, last: run.LastSeq, ended: true, events: run.Events,
+		})
+		return b, true, nil
+	case !live:
+		return b, false, nil
+	case r.replay == Compact && r.pos.Before(r.target):
+		return b, true, r.compactLive(ctx, entries)
+	}
+	r.pos, r.atEnd = thread.Cursor{Run: entries[0].Run}, false
+	return r.take(entries), true, nil
+}
+
+// begun queues a run that is taken from its beginning.
+func (r *reader) begun(c compacted) {
+	r.pos, r.atEnd = thread.Cursor{Run: c.run}, false
+	r.queue = &c
+}
+
+// compactLive queues what the live log has of a run, compacted. entries are its first ones.
+func (r *reader) compactLive(ctx context.Context, entries []thread.Entry) error {
+	c := compacted{run: entries[0].Run, runID: entries[0].RunID}
+	for len(entries) > 0 {
+		for _, e := range entries {
+			if e.Run != c.run {
+				break
+			}
+			c.last, c.ended = e.Seq, e.Kind == thread.KindEnd
+			if e.Kind == thread.KindEvent {
+				c.events = append(c.events, thread.Event{First: e.Seq, Last: e.Seq, Data: e.Data})
+			}
+		}
+		last := entries[len(entries)-1]
+		if last.Run != c.run || len(entries) < r.cfg.Page || !last.Cursor().Before(r.target) {
+			break
+		}
+		var err error
+		if entries, err = r.log.Read(ctx, r.id, last.Cursor(), r.cfg.Page); err != nil {
+			return fmt.Errorf("read thread %s after %s: %w", r.id, last.Cursor(), err)
+		}
+	}
+	c.events = r.cfg.Compact(c.events)
+	r.begun(c)
+	return nil
+}

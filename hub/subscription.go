@@ -1,0 +1,116 @@
+package hub
+
+import (
+	"context"
+	"sync"
+
+	"github.com/threadcast/threadcast/persistence/thread"
+)
+
+// Subscription is one reader's view of a thread from a cursor on. Its methods belong to one goroutine, but for
+// [Subscription.Close] and [Subscription.Sync].
+type Subscription struct {
+	hub   *Hub
+	feed  *feed
+	r     *reader
+	wake  chan struct{}
+	start thread.Cursor
+	told  bool // that it has caught up
+
+	mu     sync.Mutex
+	resync bool
+	once   sync.Once
+}
+
+// Start returns the position from which the subscription goes on. After a [Reset] it is the zero cursor.
+func (s *Subscription) Start() thread.Cursor { return s.start }
+
+// Resumed tells whether the subscription goes on from the cursor it was asked for, rather than from the start.
+func (s *Subscription) Resumed() bool { return s.start != thread.Cursor{} }
+
+// Next returns the batch after the last one, and waits for it if there is none yet. Every event is
+// returned once, in order; exactly one [CaughtUp] comes when all that was there at the beginning has been
+// returned, and another after each Sync. It returns the cause of ctx when that is done, [thread.ErrDeleted] when the
+// thread was deleted, and any other error when log or history fail; the subscription is of no use then.
+func (s *Subscription) Next(ctx context.Context) (Batch, error) {
+	for {
+		b, ok, err := s.poll(ctx)
+		if ok || err != nil {
+			return b, err
+		}
+		if s.r.caughtUp() && !s.told {
+			continue
+		}
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+			return Batch{}, context.Cause(ctx)
+		}
+	}
+}
+
+func (s *Subscription) poll(ctx context.Context) (Batch, bool, error) {
+	if err := s.sync(ctx); err != nil {
+		return Batch{}, false, err
+	}
+	if b, ok := s.r.queued(); ok {
+		return b, true, nil
+	}
+	if s.r.caughtUp() && !s.told {
+		s.told = true
+		return Batch{Kind: CaughtUp, From: s.r.pos, To: s.r.pos}, true, nil
+	}
+	entries, at, err := s.feed.after(s.r.pos, s.hub.cfg.limits())
+	switch {
+	case err != nil:
+		return Batch{}, false, err
+	case at == atHead && s.r.caughtUp():
+		return Batch{}, false, nil
+	case at == inRing && !s.prefersCompact():
+		return s.r.take(entries), true, nil
+	}
+	return s.r.step(ctx)
+}
+
+// prefersCompact tells whether the next run is to be taken in compacted form although the ring has it.
+func (s *Subscription) prefersCompact() bool {
+	return s.r.replay == Compact && s.r.boundary() && s.r.pos.Before(s.r.target)
+}
+
+// Sync makes the subscription return [CaughtUp] once more, when what is there now has been returned. It may be
+// called from any goroutine.
+func (s *Subscription) Sync() {
+	s.mu.Lock()
+	s.resync = true
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// sync sets the mark up to which things have to be returned before the next CaughtUp.
+func (s *Subscription) sync(ctx context.Context) error {
+	s.mu.Lock()
+	wanted := s.resync
+	s.resync = false
+	s.mu.Unlock()
+	if !wanted {
+		return nil
+	}
+	head, err := s.r.log.Head(ctx, s.r.id)
+	if err != nil {
+		return err
+	}
+	if s.r.target.Before(head) {
+		s.r.target = head
+	}
+	s.told = false
+	return nil
+}
+
+// Close ends the subscription. It may be called more than once, and while Next waits, whose ctx the caller then
+// ends.
+func (s *Subscription) Close() {
+	s.once.Do(func() { s.hub.leave(s) })
+}

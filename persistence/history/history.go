@@ -1,0 +1,149 @@
+package history
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/libtnb/sqlite"
+	"gorm.io/gorm"
+	"gorm.io/gorm/schema"
+)
+
+// Options are the choices of a [History]. The zero value is fit for use.
+type Options struct {
+	Logger *slog.Logger     // gets the migrations, and statements slower than a second; nil for nobody
+	Now    func() time.Time // the clock; nil for time.Now
+}
+
+func (o Options) withDefaults() Options {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}
+
+// History is the runs of all threads in one database. It is safe for concurrent use, starts no goroutine, and
+// does not close the handles it was given.
+//
+// Its methods return the errors of package thread, wrapped with what was being done. A database that does not
+// answer, or not within the context's deadline, is [thread.ErrUnavailable]; one whose content cannot be read is
+// [thread.ErrCorrupt]. A write that returned an ErrUnavailable may have been made or not.
+type History struct {
+	writer *gorm.DB
+	reader *gorm.DB
+	now    func() time.Time
+	wait   func(ctx context.Context, d time.Duration) error
+
+	threadColumns string // what a threadRow selects
+}
+
+// New returns the history in db, for reading and writing, and brings its schema up to date. db is a Postgres
+// database, or an SQLite file with a single connection.
+func New(db *gorm.DB, opts Options) (*History, error) {
+	opts = opts.withDefaults()
+	session := db.Session(quiet(opts))
+	return open(session, session, opts)
+}
+
+// NewSQLite returns the history in an SQLite file and brings its schema up to date. writer has one connection,
+// shared with whatever else writes to the file, and begins its transactions immediately (_txlock=immediate);
+// reader is a pool of connections to the same file, which may be read-only. The file is in WAL mode, so that
+// neither waits for the other.
+func NewSQLite(writer, reader *sql.DB, opts Options) (*History, error) {
+	opts = opts.withDefaults()
+	w, err := openSQLite(writer, opts)
+	if err != nil {
+		return nil, err
+	}
+	r, err := openSQLite(reader, opts)
+	if err != nil {
+		return nil, err
+	}
+	return open(w, r, opts)
+}
+
+func openSQLite(conn *sql.DB, opts Options) (*gorm.DB, error) {
+	config := &gorm.Config{TranslateError: true, DisableAutomaticPing: true, Logger: newLogger(opts.Logger)}
+	db, err := gorm.Open(sqlite.New(sqlite.Config{Conn: conn}), config)
+	if err != nil {
+		return nil, fmt.Errorf("open the history: %w", meaning(context.Background(), err))
+	}
+	return db.Session(quiet(opts)), nil
+}
+
+// quiet is how all statements are made: without a transaction around each, which write gives to those that
+// need one, and without GORM's own log.
+func quiet(opts Options) *gorm.Session {
+	return &gorm.Session{NewDB: true, SkipDefaultTransaction: true, Logger: newLogger(opts.Logger)}
+}
+
+func open(writer, reader *gorm.DB, opts Options) (*History, error) {
+	h := &History{writer: writer, reader: reader, now: opts.Now, wait: pause}
+	latest, err := schema.Parse(&Particulars{}, &sync.Map{}, schema.NamingStrategy{})
+	if err != nil {
+		return nil, fmt.Errorf("open the history: %w", err)
+	}
+	h.threadColumns = selectThread(latest.DBNames)
+	if err := h.migrate(context.Background(), migrations, opts.Logger); err != nil {
+		return nil, fmt.Errorf("open the history: %w", err)
+	}
+	return h, nil
+}
+
+// selectThread lists the columns of a threadRow: those of the thread, and those of its latest run by its own
+// names with a prefix.
+func selectThread(latest []string) string {
+	var b strings.Builder
+	b.WriteString("threads.*, run_state.pending")
+	for _, name := range latest {
+		fmt.Fprintf(&b, ", latest.%[1]s AS latest_%[1]s", name)
+	}
+	return b.String()
+}
+
+const (
+	attempts  = 8 // how often a transaction is tried before its error is returned
+	firstWait = 4 * time.Millisecond
+)
+
+// write runs fn in a transaction of the writer, again if another writer was in its way: fn may be called more
+// than once, each time on a database that the time before left unchanged.
+func (h *History) write(ctx context.Context, fn func(tx *gorm.DB) error) error {
+	for attempt := 1; ; attempt++ {
+		err := h.writer.WithContext(ctx).Transaction(fn)
+		if err == nil {
+			return nil
+		}
+		if attempt == attempts || !retryable(err) {
+			return meaning(ctx, err)
+		}
+		d := firstWait << attempt
+		if stop := h.wait(ctx, d/2+rand.N(d/2)); stop != nil {
+			return meaning(ctx, err)
+		}
+	}
+}
+
+// read is where statements outside a transaction begin.
+func (h *History) read(ctx context.Context) *gorm.DB { return h.reader.WithContext(ctx) }
+
+// pause waits for d, or until ctx is done.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

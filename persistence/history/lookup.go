@@ -1,0 +1,121 @@
+package history
+
+import (
+	"context"
+	"fmt"
+
+	"gorm.io/gorm"
+
+	"github.com/threadcast/threadcast/persistence/thread"
+)
+
+// NextRun returns the first finished run of the thread whose number is greater than after, with its input and
+// events, or [thread.ErrNotFound]. If what is stored of the events is damaged it returns the run without
+// them and a [thread.ErrCorrupt], so that a caller can go on after run.Number.
+func (h *History) NextRun(ctx context.Context, id thread.ID, after uint64) (thread.Run, error) {
+	var row AgentRun
+	err := h.read(ctx).Where("thread_id = ? AND number > ? AND status = ?", Text(id), after, statusEnded).
+		Order("number").Take(&row).Error
+	if err != nil {
+		return thread.Run{}, fmt.Errorf("read the run after %d of thread %q: %w", after, id, meaning(ctx, found(err)))
+	}
+	run := row.run()
+	if run.Events, err = row.events(); err != nil {
+		return run, fmt.Errorf("read the events of run %q of thread %q: %w", run.ID, id, err)
+	}
+	return run, nil
+}
+
+// events takes the run's events out of its row.
+func (r AgentRun) events() ([]thread.Event, error) {
+	text := []byte(r.Events)
+	switch {
+	case r.Version != eventsVersion:
+		return nil, fmt.Errorf("%w: they have the form of version %d, not %d", thread.ErrCorrupt, r.Version, eventsVersion)
+	case checksum(text) != r.Checksum:
+		return nil, fmt.Errorf("%w: their checksum is not the one noted", thread.ErrCorrupt)
+	}
+	return decodeEvents(text, r.EventCount)
+}
+
+// FindRun returns a run's particulars and input without its events, or [thread.ErrNotFound]. Ended is zero while
+// the run has not ended.
+func (h *History) FindRun(ctx context.Context, id thread.ID, run thread.RunID) (thread.Run, error) {
+	row, err := findRow(h.read(ctx), id, run)
+	if err != nil {
+		return thread.Run{}, fmt.Errorf("find run %q of thread %q: %w", run, id, meaning(ctx, err))
+	}
+	return row.run(), nil
+}
+
+// findRow reads a run's row without its events.
+func findRow(db *gorm.DB, id thread.ID, run thread.RunID) (AgentRun, error) {
+	var row AgentRun
+	err := db.Omit("events").Where("thread_id = ? AND run_id = ?", Text(id), Text(run)).Take(&row).Error
+	return row, found(err)
+}
+
+// Unfinished returns up to limit runs that were accepted and not finished, with their input, in the order of
+// their acceptance; of all threads, or of one if id is not empty.
+func (h *History) Unfinished(ctx context.Context, id thread.ID, limit int) ([]thread.Run, error) {
+	runs, err := unfinished(h.read(ctx), id, limit)
+	if err != nil {
+		return nil, fmt.Errorf("look up unfinished runs: %w", meaning(ctx, err))
+	}
+	return runs, nil
+}
+
+// unfinished spells the status out, since an index of some rows serves only statements that name them.
+func unfinished(db *gorm.DB, id thread.ID, limit int) ([]thread.Run, error) {
+	query := db.Omit("events").Where("status = 'running'")
+	if id != "" {
+		query = query.Where("thread_id = ?", Text(id))
+	}
+	var rows []AgentRun
+	if err := query.Order("id").Limit(max(limit, 0)).Find(&rows).Error; err != nil {
+		return nil, err
+	}
+	runs := make([]thread.Run, len(rows))
+	for i, row := range rows {
+		runs[i] = row.run()
+	}
+	return runs, nil
+}
+
+// Thread returns what is known of a thread, deleted ones included; [thread.ErrNotFound] for one that never was.
+func (h *History) Thread(ctx context.Context, id thread.ID) (thread.Thread, error) {
+	var rows []threadRow
+	err := h.threads(ctx).Where("threads.id = ?", Text(id)).Scan(&rows).Error
+	if err == nil && len(rows) == 0 {
+		err = thread.ErrNotFound
+	}
+	if err != nil {
+		return thread.Thread{}, fmt.Errorf("look up thread %q: %w", id, meaning(ctx, err))
+	}
+	return rows[0].thread(), nil
+}
+
+// DeleteThread removes a thread's runs and all else but its last run number, and marks it deleted; a run that
+// is under way then finds no place to be saved. [thread.ErrNotFound] if there is no such thread, or it is deleted
+// already.
+func (h *History) DeleteThread(ctx context.Context, id thread.ID) error {
+	err := h.write(ctx, func(tx *gorm.DB) error {
+		t, err := lockThread(tx, id)
+		if err != nil {
+			return err
+		}
+		if t.Deleted != 0 {
+			return thread.ErrNotFound
+		}
+		for _, model := range []any{&AgentRun{}, &RunState{}, &ThreadMessage{}} {
+			if err := tx.Where("thread_id = ?", Text(id)).Delete(model).Error; err != nil {
+				return err
+			}
+		}
+		return tx.Save(&Thread{ID: t.ID, LastRun: t.LastRun, Deleted: millis(h.now())}).Error
+	})
+	if err != nil {
+		return fmt.Errorf("delete thread %q: %w", id, err)
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package history
+
+import (
+	"time"
+
+	"github.com/threadcast/threadcast/persistence/thread"
+)
+
+// The values of [Ending.Status].
+const (
+	statusRunning = "running"
+	statusEnded   = "ended"
+)
+
+// AgentRun is a row of agent_runs: one run, from its acceptance on.
+type AgentRun struct {
+	Particulars `gorm:"embedded"`
+	Input       string // RunAgentInput as JSON; empty if there is none
+	Events      string // what encodeEvents makes; empty while the run has not ended
+}
+
+// TableName is the table of an [AgentRun].
+func (AgentRun) TableName() string { return "agent_runs" }
+
+// Particulars are what is known of a run without its input and events.
+type Particulars struct {
+	ID            int64 `gorm:"primaryKey;autoIncrement"` // grows in the order of acceptance
+	ThreadID      Text
+	RunID         Text
+	Number        uint64
+	ParentRunID   Text // as the client sent it
+	PreviousRunID Text // the thread's run before this one
+	AgentID       Text
+	Owner         Text
+	Token         uint64
+	Accepted      int64 `gorm:"column:created_at"` // Unix milliseconds
+	Version       int   // of the form of Events
+	Ending        `gorm:"embedded"`
+}
+
+// Ending is the part of a run's row that its end fills in.
+type Ending struct {
+	Status     string // running or ended
+	Outcome    string
+	Code       Text
+	Error      Text
+	StoppedBy  Text
+	EndedAt    int64 // Unix milliseconds; 0 while the run has not ended
+	LastSeq    uint64
+	EventCount int
+	Bytes      int64 // of all events together
+	Checksum   int64 // CRC-32C of Events
+	Pending    string
+}
+
+// RunState is a row of run_state: what runs on a thread, and what its last interrupt waits for.
+type RunState struct {
+	ThreadID     Text `gorm:"primaryKey"`
+	IsRunning    int  // 1 or 0
+	CurrentRunID Text
+	ServerID     Text   // the owner of the current run
+	Updated      int64  `gorm:"column:updated_at"` // Unix milliseconds
+	Pending      string // JSON array of interrupts; empty if there are none
+}
+
+// TableName is the table of a [RunState].
+func (RunState) TableName() string { return "run_state" }
+
+// SchemaVersion is a row of schema_version: one migration that was applied.
+type SchemaVersion struct {
+	Version   int   `gorm:"primaryKey;autoIncrement:false"`
+	AppliedAt int64 // Unix milliseconds
+}
+
+// TableName is the table of a [SchemaVersion].
+func (SchemaVersion) TableName() string { return "schema_version" }
+
+// Thread is a row of threads. The row of a deleted thread stays, with its last run number and nothing else.
+type Thread struct {
+	ID       Text `gorm:"primaryKey"`
+	LastRun  uint64
+	Title    Text
+	Created  int64 `gorm:"column:created_at"`  // Unix milliseconds
+	Activity int64 `gorm:"column:activity_at"` // Unix milliseconds
+	Deleted  int64 `gorm:"column:deleted_at"`  // Unix milliseconds; 0 if it is not deleted
+}
+
+// TableName is the table of a [Thread].
+func (Thread) TableName() string { return "threads" }
+
+// ThreadMessage is a row of thread_messages: the id of a message that the thread has seen.
+type ThreadMessage struct {
+	ThreadID  Text   `gorm:"primaryKey"`
+	MessageID string `gorm:"primaryKey"` // what messageKey makes of the id
+}
+
+// TableName is the table of a [ThreadMessage].
+func (ThreadMessage) TableName() string { return "thread_messages" }
+
+// run is r in the words of the project, without its events.
+func (r AgentRun) run() thread.Run {
+	run := r.Particulars.run()
+	run.Input = jsonBytes(r.Input)
+	return run
+}
+
+func (p Particulars) run() thread.Run {
+	return thread.Run{
+		Thread:   thread.ID(p.ThreadID),
+		ID:       thread.RunID(p.RunID),
+		Number:   p.Number,
+		Agent:    string(p.AgentID),
+		Parent:   string(p.ParentRunID),
+		Previous: thread.RunID(p.PreviousRunID),
+		Owner:    string(p.Owner),
+		Token:    p.Token,
+		Accepted: fromMillis(p.Accepted),
+		Ended:    fromMillis(p.EndedAt),
+		End: thread.End{
+			Outcome: thread.Outcome(p.Outcome),
+			Code:    string(p.Code),
+			Message: string(p.Error),
+			By:      string(p.StoppedBy),
+		},
+		LastSeq: p.LastSeq,
+		Pending: jsonBytes(p.Pending),
+	}
+}
+
+// millis is the form of a time in the database; the zero time is 0.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func fromMillis(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+func jsonBytes(s string) []byte {
+	if s == "" {
+		return nil
+	}
+	return []byte(s)
+}

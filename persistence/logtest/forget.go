@@ -1,0 +1,83 @@
+package logtest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/threadcast/threadcast/persistence/thread"
+)
+
+var forgetChecks = []check{
+	{"all entries are gone at once", func(t *testing.T, log Log) {
+		for run := uint64(1); run <= 3; run++ {
+			a := begin(t, log, "t", run)
+			a.add(1500)
+			a.leave()
+		}
+		other := begin(t, log, "u", 1)
+		other.add(2)
+		drop(t, log, 2, time.Hour)
+		forget(t, log)
+		holds(t, log, "t", nil)
+		holds(t, log, "u", other.wrote)
+	}},
+	{"its tails end, those of other threads do not", func(t *testing.T, log Log) {
+		a := begin(t, log, "t", 1)
+		a.add(2)
+		f, g := follow(t, log, "t", thread.Cursor{}), follow(t, log, "t", thread.Cursor{Run: 1, Seq: 2})
+		f.reach(2)
+		other := follow(t, log, "u", thread.Cursor{})
+		a.add(1)
+		g.reach(1)
+		forget(t, log)
+		for _, tail := range []*follower{f, g} {
+			if err := tail.result(); !errors.Is(err, thread.ErrDeleted) {
+				t.Fatalf("Tail returned %v, want %v", err, thread.ErrDeleted)
+			}
+		}
+		b := begin(t, log, "u", 1)
+		b.add(1)
+		sameEntries(t, other.await(1), b.wrote)
+	}},
+	{"a thread without entries is forgotten without error", func(t *testing.T, log Log) {
+		forget(t, log)
+		forget(t, log)
+	}},
+	{"the lease stays with its holder until released", func(t *testing.T, log Log) {
+		a := begin(t, log, "t", 1)
+		a.add(1)
+		forget(t, log)
+		if held, err := log.Holder(t.Context(), "t"); err != nil || held.Token != a.lease.Token {
+			t.Fatalf("Holder = %+v, %v; want token %d", held, err, a.lease.Token)
+		}
+		if err := log.Release(t.Context(), a.lease); err != nil {
+			t.Fatal(err)
+		}
+		a.refused(thread.ErrLeaseLost, event(1, 1))
+		holds(t, log, "t", nil)
+	}},
+	{"the thread can be used again", func(t *testing.T, log Log) {
+		a := begin(t, log, "t", 1)
+		a.add(2500)
+		a.leave()
+		forget(t, log)
+		b := begin(t, log, "t", 2)
+		b.add(2)
+		f := follow(t, log, "t", thread.Cursor{})
+		b.add(1)
+		sameEntries(t, f.await(3), b.wrote)
+		holds(t, log, "t", b.wrote)
+		if b.lease.Token <= a.lease.Token {
+			t.Fatalf("token %d after token %d", b.lease.Token, a.lease.Token)
+		}
+	}},
+}
+
+// forget forgets thread "t".
+func forget(t *testing.T, log Log) {
+	t.Helper()
+	if err := log.Forget(t.Context(), "t"); err != nil {
+		t.Fatalf("Forget: %v", err)
+	}
+}

@@ -1,0 +1,164 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/threadcast/threadcast/persistence/thread"
+	"github.com/threadcast/threadcast/runner/agui"
+)
+
+// save compacts a run's entries, records them in the history and lets the log drop them. It tries again while the
+// history is away and the lease is ours; every step may be repeated.
+func (r *Runner) save(lease func() thread.Lease, run thread.Run, entries []thread.Entry) error {
+	run.LastSeq = entries[len(entries)-1].Seq
+	run.Events = Compact(events(entries))
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		l := lease()
+		run.Token = l.Token
+		ctx, cancel := context.WithDeadline(context.Background(), l.Deadline)
+		err := r.History.SaveRun(ctx, run)
+		if err == nil || errors.Is(err, thread.ErrNotFound) {
+			err = r.Log.Drop(ctx, run.Thread, run.Number, r.cfg.Retention)
+		}
+		cancel()
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, thread.ErrUnavailable) || time.Now().After(lease().Deadline):
+			return fmt.Errorf("save run %s: %w", run.ID, err)
+		}
+		pause(context.Background(), wait)
+	}
+}
+
+// events returns the events among a run's entries, uncompacted.
+func events(entries []thread.Entry) []thread.Event {
+	out := make([]thread.Event, 0, len(entries))
+	for _, e := range entries {
+		if e.Kind == thread.KindEvent {
+			out = append(out, thread.Event{First: e.Seq, Last: e.Seq, Data: e.Data})
+		}
+	}
+	return out
+}
+
+// Compact makes fewer events of a run's, with the same meaning and in the same order (AG-UI 1.0 document,
+// section 14.3). The hub and the history share it.
+func Compact(in []thread.Event) []thread.Event {
+	raw := make([]agui.Event, len(in))
+	for i, e := range in {
+		raw[i] = agui.Event(e)
+	}
+	compacted := agui.Compact(raw)
+	out := make([]thread.Event, len(compacted))
+	for i, e := range compacted {
+		out[i] = thread.Event(e)
+	}
+	return out
+}
+
+// lostEnd is how a run ends whose owner went away.
+var lostEnd = thread.End{
+	Outcome: thread.OutcomeLost, Code: "lost",
+	Message: "The server that ran the agent went away before the run ended.",
+}
+
+// takeOver ends and saves a run that another owner left, under a lease on its thread, which it returns renewed.
+func (r *Runner) takeOver(ctx context.Context, lease thread.Lease, run thread.Run) (thread.Lease, error) {
+	run.Owner, run.Token = lease.Owner, lease.Token
+	if err := r.History.TakeRun(ctx, run); err != nil {
+		return lease, fmt.Errorf("take run %s over: %w", run.ID, err)
+	}
+	h := &holding{lease: lease}
+	k := startKeeper(r, lease, h)
+	err := r.finishLeft(ctx, h.current, run)
+	return k.stop(), err
+}
+
+// finishLeft writes what the run's entries lack, and saves it.
+func (r *Runner) finishLeft(ctx context.Context, lease func() thread.Lease, run thread.Run) error {
+	entries, err := r.readRun(ctx, run)
+	if err != nil {
+		return err
+	}
+	tracker, step := replay(run, entries)
+	if len(entries) == 0 || entries[len(entries)-1].Kind != thread.KindEnd {
+		add, err := ending(tracker, run, entries, step)
+		if err != nil {
+			return err
+		}
+		entries = append(entries, add...)
+		if err := r.appendAll(ctx, lease, entries, add); err != nil {
+			return err
+		}
+	}
+	run.Ended, run.Messages, run.Pending = time.Now(), tracker.Created(), step.Interrupts
+	if err := json.Unmarshal(entries[len(entries)-1].Data, &run.End); err != nil {
+		return fmt.Errorf("read the end of run %s: %w: %w", run.ID, thread.ErrCorrupt, err)
+	}
+	if err := r.save(lease, run, entries); err != nil {
+		return err
+	}
+	r.log(run.Thread, run.ID).Info("run reclaimed", "outcome", string(run.End.Outcome), "events", len(entries)-1)
+	return nil
+}
+
+// readRun reads a whole run back from the log.
+func (r *Runner) readRun(ctx context.Context, run thread.Run) ([]thread.Entry, error) {
+	var all []thread.Entry
+	for after := (thread.Cursor{Run: run.Number}); ; {
+		entries, err := r.Log.Read(ctx, run.Thread, after, 1000)
+		if err != nil {
+			return nil, fmt.Errorf("read run %s back: %w", run.ID, err)
+		}
+		for _, e := range entries {
+			if e.Run != run.Number {
+				return all, nil
+			}
+			all = append(all, e)
+		}
+		if len(entries) == 0 {
+			return all, nil
+		}
+		after = entries[len(entries)-1].Cursor()
+	}
+}
+
+// replay brings a tracker to where the entries leave it.
+func replay(run thread.Run, entries []thread.Entry) (*agui.Tracker, agui.Step) {
+	t := agui.NewTracker(string(run.Thread), string(run.ID))
+	var last agui.Step
+	for _, e := range entries {
+		if e.Kind == thread.KindEvent {
+			if step, err := t.Observe(e.Data); err == nil { // it was checked before it was written
+				last = step
+			}
+		}
+	}
+	return t, last
+}
+
+// ending returns the entries that a run lacks.
+func ending(t *agui.Tracker, run thread.Run, entries []thread.Entry, last agui.Step) ([]thread.Entry, error) {
+	end := lostEnd
+	var events [][]byte
+	if last.Terminal {
+		end = endOf(last)
+	} else {
+		var err error
+		if events, err = closing(t, run, end); err != nil {
+			return nil, err
+		}
+	}
+	var add []thread.Entry
+	seq := uint64(len(entries))
+	for _, data := range events {
+		seq++
+		add = append(add, thread.Entry{Run: run.Number, RunID: run.ID, Seq: seq, Kind: thread.KindEvent, Data: data})
+	}
+	return append(add, newEnd(run, seq+1, end)), nil
+}

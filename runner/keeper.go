@@ -1,0 +1,84 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/threadcast/threadcast/persistence/thread"
+)
+
+// kept is told by the keeper what becomes of a lease. Its methods must not block.
+type kept interface {
+	renewed(thread.Lease)
+	asked(thread.StopRequest)
+	lose(error)
+}
+
+// keeper renews a lease by a timer of its own, whatever the run does: silence is not death. Trust in the lease
+// is counted from before each renewal was sent; when it is used up, the lease is lost, whatever the log would say.
+type keeper struct {
+	r      *Runner
+	lease  thread.Lease
+	holder kept
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+func startKeeper(r *Runner, lease thread.Lease, holder kept) *keeper {
+	ctx, cancel := context.WithCancel(context.Background())
+	k := &keeper{r: r, lease: lease, holder: holder, cancel: cancel, done: make(chan struct{})}
+	go k.run(ctx)
+	return k
+}
+
+// stop ends the keeper and returns the lease as it is.
+func (k *keeper) stop() thread.Lease {
+	k.cancel()
+	<-k.done
+	return k.lease
+}
+
+func (k *keeper) run(ctx context.Context) {
+	defer close(k.done)
+	period := k.r.cfg.Lease / 3
+	t := time.NewTimer(period)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		case <-k.lease.Asked:
+		}
+		err := k.renew(ctx)
+		switch {
+		case err == nil:
+			t.Reset(period)
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, thread.ErrLeaseLost) || !time.Now().Before(k.lease.Deadline):
+			k.holder.lose(err)
+			return
+		default:
+			t.Reset(min(period, time.Until(k.lease.Deadline), 250*time.Millisecond))
+		}
+	}
+}
+
+func (k *keeper) renew(ctx context.Context) error {
+	asked := time.Now()
+	ctx, cancel := context.WithDeadline(ctx, k.lease.Deadline)
+	defer cancel()
+	lease, err := k.r.Leaser.Renew(ctx, k.lease, k.r.cfg.Lease)
+	if err != nil {
+		return err
+	}
+	lease.Deadline = asked.Add(k.r.cfg.Lease)
+	k.lease = lease
+	k.holder.renewed(lease)
+	if lease.Stop != nil {
+		k.holder.asked(*lease.Stop)
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/threadcast/threadcast/persistence/thread"
+)
+
+// reclaimPage is how many runs are looked for at a time.
+const reclaimPage = 100
+
+// holding keeps the latest form of a lease that is held for no run of this node.
+type holding struct {
+	mu    sync.Mutex
+	lease thread.Lease
+}
+
+func (h *holding) current() thread.Lease {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.lease
+}
+
+func (h *holding) renewed(l thread.Lease) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lease = l
+}
+
+func (h *holding) asked(thread.StopRequest) {}
+
+// lose makes every further use of the lease fail at once.
+func (h *holding) lose(error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lease.Deadline = time.Time{}
+}
+
+// Reclaim ends and saves the runs whose owners went away, and clears away what an interrupted deletion left. It
+// returns how many it finished; runs that somebody holds are passed over. An error of one does not keep it
+// from the others.
+func (r *Runner) Reclaim(ctx context.Context) (int, error) {
+	var errs []error
+	n := 0
+	runs, err := r.Records.Unfinished(ctx, "", reclaimPage)
+	if err != nil {
+		return 0, fmt.Errorf("look for unfinished runs: %w", err)
+	}
+	for _, run := range runs {
+		done, err := r.reclaim(ctx, run.Thread)
+		n += done
+		errs = append(errs, err)
+	}
+	leases, err := r.Owners.Abandoned(ctx, reclaimPage)
+	if err != nil {
+		errs = append(errs, fmt.Errorf("look for abandoned leases: %w", err))
+	}
+	for _, lease := range leases {
+		done, err := r.reclaim(ctx, lease.Thread)
+		n += done
+		errs = append(errs, err)
+	}
+	return n, errors.Join(errs...)
+}
+
+// reclaim finishes what is unfinished on a thread that nobody holds.
+func (r *Runner) reclaim(ctx context.Context, id thread.ID) (int, error) {
+	if r.slot(id) != nil {
+		return 0, nil
+	}
+	lease, err := r.acquire(ctx, thread.Claim{Thread: id, Owner: r.owner})
+	if errors.Is(err, thread.ErrRunning) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	s := r.occupy(id, nil)
+	defer func() { r.vacate(context.WithoutCancel(ctx), lease, s) }()
+	runs, err := r.Records.Unfinished(ctx, id, reclaimPage)
+	if err != nil {
+		return 0, fmt.Errorf("look for unfinished runs of thread %s: %w", id, err)
+	}
+	for i, run := range runs {
+		if lease, err = r.takeOver(ctx, lease, run); err != nil {
+			return i, err
+		}
+	}
+	th, err := r.Records.Thread(ctx, id)
+	if err == nil && th.Deleted {
+		err = r.Log.Forget(ctx, id)
+	}
+	if errors.Is(err, thread.ErrNotFound) {
+		err = nil
+	}
+	return len(runs), err
+}
+
+func (r *Runner) acquire(ctx context.Context, claim thread.Claim) (thread.Lease, error) {
+	asked := time.Now()
+	lease, err := r.Leaser.Acquire(ctx, claim, r.cfg.Lease)
+	if err != nil {
+		return lease, fmt.Errorf("take the lease of thread %s: %w", claim.Thread, err)
+	}
+	lease.Deadline = asked.Add(r.cfg.Lease)
+	return lease, nil
+}
+
+// Watch reclaims, again and again, until ctx is done.
+func (r *Runner) Watch(ctx context.Context) {
+	for pause(ctx, r.cfg.Lease/2) {
+		if _, err := r.Reclaim(ctx); err != nil && ctx.Err() == nil {
+			r.cfg.Logger.Warn("some runs could not be reclaimed; tried again later", "err", err)
+		}
+	}
+}

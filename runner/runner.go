@@ -1,0 +1,177 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/threadcast/threadcast/persistence/thread"
+)
+
+// Stores are what a runner works on. One value may serve for several of them.
+type Stores struct {
+	Log     Log
+	Leaser  Leaser
+	Owners  Owners
+	History History
+	Records Records
+}
+
+// Config holds what a runner may be told. The zero value of a field takes its default.
+type Config struct {
+	// Node names this process among others. Default "node". A random suffix makes each start another owner.
+	Node string
+	// Lease is for how long a run stays with a node that is not heard of. Default 15 s.
+	Lease time.Duration
+	// StopGrace is how long an agent may take to return once its context is done, before it is abandoned.
+	// Default 1 s.
+	StopGrace time.Duration
+	// Retention is how long a finished run stays in the live log, for exact resumption. Default 5 min.
+	Retention time.Duration
+	// MaxEventBytes bounds one event. Default 8 MiB.
+	MaxEventBytes int
+	// QueueBytes bounds what an agent may be ahead of the log before it has to wait. Default 4 MiB.
+	QueueBytes int
+	// Logger gets a line when a run starts, ends, is stopped or reclaimed. Default [slog.Default].
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	c.Node = cmp.Or(c.Node, "node")
+	c.Lease = cmp.Or(c.Lease, 15*time.Second)
+	c.StopGrace = cmp.Or(c.StopGrace, time.Second)
+	c.Retention = cmp.Or(c.Retention, 5*time.Minute)
+	c.MaxEventBytes = cmp.Or(c.MaxEventBytes, 8<<20)
+	c.QueueBytes = cmp.Or(c.QueueBytes, 4<<20)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	return c
+}
+
+// Runner drives runs on one node.
+type Runner struct {
+	Stores
+	cfg    Config
+	owner  string
+	agents map[string]Agent
+	first  string // the agent of requests that name none
+
+	mu        sync.Mutex
+	slots     map[thread.ID]*slot
+	draining  bool           // no run is accepted
+	ending    bool           // runs are ended as soon as they begin
+	running   sync.WaitGroup // runs, and what is about to become one
+	abandoned atomic.Int64
+}
+
+// slot is what this node does on a thread: a run, or something that must be waited for before the next run.
+type slot struct {
+	exec *execution    // nil while a run is reclaimed, or the thread is deleted
+	done chan struct{} // closed when the lease is given up
+}
+
+// New returns a runner. agents must not be empty; the first of the names given is the default agent.
+func New(stores Stores, agents map[string]Agent, first string, cfg Config) *Runner {
+	cfg = cfg.withDefaults()
+	return &Runner{
+		Stores: stores,
+		cfg:    cfg,
+		owner:  cfg.Node + "/" + rand.Text()[:8],
+		agents: agents,
+		first:  first,
+		slots:  map[thread.ID]*slot{},
+	}
+}
+
+// Active returns how many runs this node is driving.
+func (r *Runner) Active() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, s := range r.slots {
+		if s.exec != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Abandoned returns how many agents have been given up because they ignore that their context is done, and still run.
+func (r *Runner) Abandoned() int { return int(r.abandoned.Load()) }
+
+// occupy notes that this node does something on a thread whose lease it holds.
+func (r *Runner) occupy(id thread.ID, e *execution) *slot {
+	s := &slot{exec: e, done: make(chan struct{})}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.slots[id] = s
+	return s
+}
+
+// vacate gives the thread's lease up and lets the next one in.
+func (r *Runner) vacate(ctx context.Context, lease thread.Lease, s *slot) {
+	err := r.Leaser.Release(ctx, lease)
+	r.mu.Lock()
+	if r.slots[lease.Thread] == s {
+		delete(r.slots, lease.Thread)
+	}
+	r.mu.Unlock()
+	close(s.done)
+	if err != nil {
+		r.log(lease.Thread, lease.RunID).Warn("lease not released; it will expire", "err", err)
+	}
+}
+
+// slot returns what this node does on the thread, or nil.
+func (r *Runner) slot(id thread.ID) *slot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.slots[id]
+}
+
+// execution returns the run that this node drives on the thread, or nil.
+func (r *Runner) execution(id thread.ID) *execution {
+	if s := r.slot(id); s != nil {
+		return s.exec
+	}
+	return nil
+}
+
+func (r *Runner) log(id thread.ID, run thread.RunID) *slog.Logger {
+	return r.cfg.Logger.With("thread", string(id), "run", string(run))
+}
+
+// Status tells how a thread stands. A thread that never was is idle.
+func (r *Runner) Status(ctx context.Context, id thread.ID) (thread.Status, error) {
+	var st thread.Status
+	th, err := r.Records.Thread(ctx, id)
+	if err != nil && !errors.Is(err, thread.ErrNotFound) {
+		return st, fmt.Errorf("look up thread %s: %w", id, err)
+	}
+	st.Pending = th.Pending
+	if th.Latest != nil {
+		st.RunID, st.Agent, st.Started = th.Latest.ID, th.Latest.Agent, th.Latest.Accepted
+		st.Cursor = th.Latest.Cursor()
+		if !th.Latest.Ended.IsZero() {
+			st.Latest = th.Latest
+		}
+	}
+	if e := r.execution(id); e != nil {
+		e.describe(&st)
+		return st, nil
+	}
+	lease, err := r.Owners.Holder(ctx, id)
+	if errors.Is(err, thread.ErrNotFound) || (err == nil && st.Latest != nil && st.Latest.ID == lease.RunID) {
+		return st, nil
+	}
+	if err != nil {
+		return st, fmt.Errorf("find who holds thread %s: %w", id, err)
+	}
+	st.Running = lease.RunID != ""
+	return st, nil
+}

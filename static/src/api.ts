@@ -1,0 +1,46 @@
+// The server's REST interface, as far as the page uses it.
+
+import type { RunState } from "./agui/events";
+
+export interface Agent {
+  id: string;
+  type: string;
+  default?: boolean;
+}
+
+export interface ThreadSummary {
+  id: string;
+  title: string;
+  state: RunState | "idle";
+  runId?: string | null;
+  agentId?: string | null;
+  activity: string; // RFC 3339
+}
+
+export interface ThreadPage {
+  threads: ThreadSummary[];
+  next: string | null;
+}
+
+async function get<T>(path: string): Promise<T> {
+  const response = await fetch(path, { headers: { accept: "application/json" } });
+  if (!response.ok) throw new Error(`${path} answered ${response.status}`);
+  return (await response.json()) as T;
+}
+
+export async function listAgents(): Promise<Agent[]> {
+  return (await get<{ agents: Agent[] }>("/api/agents")).agents ?? [];
+}
+
+/** A page of threads, newest activity first; before is the `next` of the page before. */
+export async function listThreads(limit: number, before?: string): Promise<ThreadPage> {
+  const from = before === undefined ? "" : `&before=${encodeURIComponent(before)}`;
+  const page = await get<ThreadPage>(`/api/threads?limit=${limit}${from}`);
+  return { threads: page.threads ?? [], next: page.next ?? null };
+}
+
+/** Deletes a thread; one that is already gone counts as deleted. */
+export async function deleteThread(id: string): Promise<void> {
+  const response = await fetch(`/api/threads/${encodeURIComponent(id)}`, { method: "DELETE" });
+  if (!response.ok && response.status !== 404 && response.status !== 410) throw new Error(`deleting answered ${response.status}`);
+}

@@ -1,0 +1,166 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/threadcast/threadcast/hub"
+	"github.com/threadcast/threadcast/persistence/thread"
+)
+
+// Runs is what web needs of the runner.
+type Runs interface {
+	// Run accepts a run: when it returns without an error, the run is recorded.
+	Run(ctx context.Context, req thread.Request) (thread.Accepted, error)
+	// Stop ends the thread's active run, the one named or any; by says who wants it.
+	Stop(ctx context.Context, id thread.ID, run thread.RunID, by string) (thread.Stopped, error)
+	// Status tells how a thread stands; one that never was is idle.
+	Status(ctx context.Context, id thread.ID) (thread.Status, error)
+	// Delete stops the thread's run and removes the thread.
+	Delete(ctx context.Context, id thread.ID, by string) error
+}
+
+// Directory is what web needs of the history beyond what the hub reads.
+type Directory interface {
+	// Threads returns a page of threads, latest activity first, and where the next one begins.
+	Threads(ctx context.Context, page thread.Page) ([]thread.Thread, string, error)
+	// Runs returns up to limit runs with numbers greater than after, without their events, in order.
+	Runs(ctx context.Context, id thread.ID, after uint64, limit int) ([]thread.Run, error)
+	// Thread returns what is known of a thread, or [thread.ErrNotFound].
+	Thread(ctx context.Context, id thread.ID) (thread.Thread, error)
+}
+
+// Agent is an agent as clients see it.
+type Agent struct {
+	ID      string `json:"id"`
+	Type    string `json:"type"`
+	Default bool   `json:"default"`
+}
+
+// Parts are what a server serves.
+type Parts struct {
+	Hub       *hub.Hub
+	Runs      Runs
+	Directory Directory
+	Agents    []Agent
+	Page      fs.FS                       // the built page, with index.html; nil for none
+	NoPage    []byte                      // HTML shown in its place
+	Ready     func(context.Context) error // whether the stores answer; nil for always
+}
+
+// Config holds what a server may be told. The zero value of a field takes its default.
+type Config struct {
+	// MaxFrame bounds a frame or request body of a client, in bytes. Default 4 MiB.
+	MaxFrame int64
+	// MaxTopics bounds the topics joined on one socket. Default 100.
+	MaxTopics int
+	// Ping is the time between two pings of the server, Pong for how long an answer may take. Defaults 20 s each.
+	Ping, Pong time.Duration
+	// WriteTimeout is for how long a client may not take a write before its socket is closed. Default 10 s.
+	WriteTimeout time.Duration
+	// Logger gets what operators should know. Default [slog.Default].
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	c.MaxFrame = cmp.Or(c.MaxFrame, 4<<20)
+	c.MaxTopics = cmp.Or(c.MaxTopics, 100)
+	c.Ping = cmp.Or(c.Ping, 20*time.Second)
+	c.Pong = cmp.Or(c.Pong, 20*time.Second)
+	c.WriteTimeout = cmp.Or(c.WriteTimeout, 10*time.Second)
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	return c
+}
+
+// Server serves sockets and HTTP. Mount it with [Server.Register] or use [Server.Handler]; end it with [Server.Drain].
+type Server struct {
+	Parts
+	cfg Config
+
+	draining atomic.Bool
+	mu       sync.Mutex
+	sessions map[*session]struct{}
+	all      sync.WaitGroup
+}
+
+// New returns a server. It starts nothing.
+func New(parts Parts, cfg Config) *Server {
+	return &Server{Parts: parts, cfg: cfg.withDefaults(), sessions: map[*session]struct{}{}}
+}
+
+// Handler returns the server as a handler of its own.
+func (s *Server) Handler() http.Handler {
+	e := echo.New()
+	e.HideBanner, e.HidePort = true, true
+	s.Register(e)
+	return e
+}
+
+// Sessions returns how many sockets are open.
+func (s *Server) Sessions() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sessions)
+}
+
+// add counts a session in, unless the server drains.
+func (s *Server) add(ss *session) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining.Load() {
+		return false
+	}
+	s.sessions[ss] = struct{}{}
+	s.all.Add(1)
+	return true
+}
+
+func (s *Server) remove(ss *session) {
+	s.mu.Lock()
+	delete(s.sessions, ss)
+	s.mu.Unlock()
+	s.all.Done()
+}
+
+// Drain makes the server not ready, refuses new sockets, and tells the clients of all others to come back: it closes
+// them with code 1012. It returns when all are gone or ctx is done.
+func (s *Server) Drain(ctx context.Context) {
+	s.mu.Lock()
+	s.draining.Store(true)
+	open := make([]*session, 0, len(s.sessions))
+	for ss := range s.sessions {
+		open = append(open, ss)
+	}
+	s.mu.Unlock()
+	for _, ss := range open {
+		go ss.goAway()
+	}
+	gone := make(chan struct{})
+	go func() {
+		s.all.Wait()
+		close(gone)
+	}()
+	select {
+	case <-gone:
+	case <-ctx.Done():
+		for _, ss := range open {
+			ss.cancel(thread.ErrDraining)
+		}
+		<-gone
+	}
+}
+
+// report logs a problem that an operator should know of.
+func (s *Server) report(p Problem, what string, err error) {
+	if p.internal() {
+		s.cfg.Logger.Error(what, "code", p.Code, "err", err)
+	}
+}

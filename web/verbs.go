@@ -1,0 +1,146 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/threadcast/threadcast/persistence/thread"
+	"github.com/threadcast/threadcast/web/wire"
+)
+
+// stopTimeout bounds how long a caller waits for a run to stop.
+const stopTimeout = 30 * time.Second
+
+// handle answers a push of a joined client.
+func (ch *channel) handle(f wire.Frame) {
+	var response any
+	var err error
+	switch f.Event {
+	case "run":
+		response, err = ch.ss.srv.run(ch.ctx, ch.id, f.Payload)
+	case "stop", "stop_run":
+		// A stop is carried out even if its socket is gone by now.
+		response, err = ch.ss.srv.stop(context.WithoutCancel(ch.ctx), ch.id, f.Payload, ch.ss.peer)
+	case "status":
+		response, err = ch.ss.srv.status(ch.ctx, ch.id)
+	case "sync":
+		response, err = ch.sync(f.Payload)
+	default:
+		err = fmt.Errorf("%w: %q; a thread takes run, stop, status and sync", errUnknownEvent, f.Event)
+	}
+	if err != nil {
+		ch.ss.refuse(f, err)
+		return
+	}
+	text, err := json.Marshal(response)
+	if err != nil {
+		ch.ss.refuse(f, err)
+		return
+	}
+	ch.ss.reply(f, "ok", text)
+}
+
+type runReply struct {
+	RunID  thread.RunID `json:"runId"`
+	Cursor string       `json:"cursor"`
+}
+
+func (s *Server) run(ctx context.Context, id thread.ID, payload []byte) (runReply, error) {
+	if s.draining.Load() {
+		return runReply{}, thread.ErrDraining
+	}
+	req, err := parseRun(id, payload)
+	if err != nil {
+		return runReply{}, err
+	}
+	acc, err := s.Runs.Run(ctx, req)
+	return runReply{RunID: acc.RunID, Cursor: acc.Cursor.String()}, err
+}
+
+type stopReply struct {
+	Stopped bool         `json:"stopped"`
+	RunID   thread.RunID `json:"runId,omitempty"`
+	Cursor  string       `json:"cursor,omitempty"`
+}
+
+func (s *Server) stop(ctx context.Context, id thread.ID, payload []byte, by string) (stopReply, error) {
+	run, err := parseStop(payload)
+	if err != nil {
+		return stopReply{}, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, stopTimeout, thread.ErrUnavailable)
+	defer cancel()
+	st, err := s.Runs.Stop(ctx, id, run, by)
+	if err != nil || !st.Stopped {
+		return stopReply{}, err
+	}
+	return stopReply{Stopped: true, RunID: st.RunID, Cursor: st.Cursor.String()}, nil
+}
+
+// statusReply is how a thread stands, in the answers to join and status.
+type statusReply struct {
+	Running        bool            `json:"running"`
+	RunID          *thread.RunID   `json:"runId"`
+	AgentID        *string         `json:"agentId"`
+	Cursor         string          `json:"cursor"`
+	LastEventAgeMs *int64          `json:"lastEventAgeMs"`
+	StartedAt      *time.Time      `json:"startedAt"`
+	Outcome        *thread.Outcome `json:"outcome"` // of the latest run, when none is active
+	Pending        json.RawMessage `json:"pending"`
+}
+
+func replyOf(st thread.Status) statusReply {
+	r := statusReply{Running: st.Running, Cursor: st.Cursor.String(), Pending: st.Pending}
+	if r.Pending == nil {
+		r.Pending = json.RawMessage("[]")
+	}
+	if st.RunID != "" {
+		started := st.Started.UTC()
+		r.RunID, r.AgentID, r.StartedAt = &st.RunID, &st.Agent, &started
+	}
+	if st.Running && !st.LastEvent.IsZero() {
+		age := max(0, time.Since(st.LastEvent).Milliseconds())
+		r.LastEventAgeMs = &age
+	}
+	if !st.Running && st.Latest != nil {
+		r.Outcome = &st.Latest.End.Outcome
+	}
+	return r
+}
+
+func (s *Server) status(ctx context.Context, id thread.ID) (statusReply, error) {
+	st, err := s.Runs.Status(ctx, id)
+	return replyOf(st), err
+}
+
+type joinReply struct {
+	statusReply
+	Cursor  string `json:"cursor"` // from which the subscription goes on
+	Resumed bool   `json:"resumed"`
+	Role    string `json:"role"`
+}
+
+func (r joinReply) json() []byte {
+	text, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // pending was JSON when it was stored
+	}
+	return text
+}
+
+// sync makes caught_up come once more. The socket delivers in order, so what the server has sent is never missing:
+// it sends on from there, whatever position within the membership the client names.
+func (ch *channel) sync(payload []byte) (any, error) {
+	after, ok, err := parseSync(payload)
+	if err != nil {
+		return nil, err
+	}
+	if ok && after.Before(ch.start) {
+		return nil, fmt.Errorf("%w: %s is before this membership began, at %s; join again to go back",
+			thread.ErrBadCursor, after, ch.start)
+	}
+	ch.sub.Sync()
+	return struct{}{}, nil
+}
