@@ -8,6 +8,7 @@ import (
 
 	"github.com/threadcast/threadcast/hub"
 	"github.com/threadcast/threadcast/persistence/thread"
+	"github.com/threadcast/threadcast/runner/agui"
 	"github.com/threadcast/threadcast/web/wire"
 )
 
@@ -31,6 +32,7 @@ type channel struct {
 
 	sub   *hub.Subscription // set by join
 	start thread.Cursor
+	joining
 }
 
 func newChannel(ss *session, f wire.Frame, id thread.ID) *channel {
@@ -109,7 +111,8 @@ func (ch *channel) subscribe(f wire.Frame) (thread.Status, error) {
 	if err != nil {
 		return thread.Status{}, err
 	}
-	sub, err := ch.ss.srv.Hub.Subscribe(ch.ctx, ch.id, opts)
+	ch.joining = opts
+	sub, err := ch.ss.srv.Hub.Subscribe(ch.ctx, ch.id, opts.Options)
 	if err != nil {
 		return thread.Status{}, err
 	}
@@ -151,6 +154,9 @@ func (ch *channel) frame(dst []byte, b hub.Batch) ([]byte, error) {
 		e := wire.Events{
 			RunID: string(b.RunID), From: b.From.String(), To: b.To.String(), Replay: b.Replay, Events: b.Events,
 		}
+		if ch.inputAsEvents {
+			e.Events = projected(b.Events)
+		}
 		payload = e.Append(make([]byte, 0, e.Size()))
 	case hub.Reset:
 		event, payload = wire.EventReset, wire.AppendReset(nil, string(b.RunID), b.From.String())
@@ -162,6 +168,15 @@ func (ch *channel) frame(dst []byte, b hub.Batch) ([]byte, error) {
 		event, payload = wire.EventCaughtUp, wire.AppendCaughtUp(nil, b.To.String(), st.Running)
 	}
 	return wire.AppendPush(dst, ch.joinRef, ch.topic, event, payload), nil
+}
+
+// projected is events with the input of each run as events behind its RUN_STARTED.
+func projected(events [][]byte) [][]byte {
+	out := make([][]byte, 0, len(events))
+	for _, event := range events {
+		out = append(out, agui.ProjectInput(event)...)
+	}
+	return out
 }
 
 // end tells the client why nothing more follows, unless it asked for that.

@@ -49,9 +49,15 @@ func (f fields) after() (thread.Cursor, bool, error) {
 	return c, err == nil, err
 }
 
+// joining is what a join asks for.
+type joining struct {
+	hub.Options
+	inputAsEvents bool // the messages of RUN_STARTED.input come as events
+}
+
 // parseJoin reads the payload of a join.
-func parseJoin(payload []byte) (hub.Options, error) {
-	var opts hub.Options
+func parseJoin(payload []byte) (joining, error) {
+	var opts joining
 	f, err := parseFields(payload)
 	if err != nil {
 		return opts, err
@@ -78,6 +84,14 @@ func parseJoin(payload []byte) (hub.Options, error) {
 		return opts, badInput("after and from cannot both be given")
 	}
 	opts.Now = given
+	input, given, err := f.text("input")
+	if err != nil {
+		return opts, err
+	}
+	if given && input != "events" {
+		return opts, badInput(`input must be "events" if it is given`)
+	}
+	opts.inputAsEvents = given
 	return opts, nil
 }
 

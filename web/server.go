@@ -161,6 +161,6 @@ func (s *Server) Drain(ctx context.Context) {
 // report logs a problem that an operator should know of.
 func (s *Server) report(p Problem, what string, err error) {
 	if p.internal() {
-		s.cfg.Logger.Error(what, "code", p.Code, "err", err)
+		s.cfg.Logger.Error("request failed", "what", what, "code", p.Code, "err", err)
 	}
 }

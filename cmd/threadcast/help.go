@@ -40,6 +40,21 @@ func help(w io.Writer) {
 	fmt.Fprint(w, helpTail)
 }
 
+// markdown writes docs/configuration.md. It is made from the settings.
+func markdown(w io.Writer) {
+	fmt.Fprint(w, "# Configuration\n\nFlags win over variables, variables over the file that `--config` names (YAML, keys as below), the file over\n"+
+		"defaults. An unknown key of the file is an error. This page is made from the table in `cmd/threadcast/config.go`\n"+
+		"by `go test ./cmd/threadcast -run TestConfigurationPage -update`.\n\n"+
+		"| key | variable | default | |\n|---|---|---|---|\n")
+	for _, s := range settings {
+		def := "`" + s.def + "`"
+		if s.def == "" {
+			def = ""
+		}
+		fmt.Fprintf(w, "| `%s` | `%s` | %s | %s |\n", s.name, s.variable(), def, s.help)
+	}
+}
+
 func (s setting) defaultNote() string {
 	if s.def == "" {
 		return ""

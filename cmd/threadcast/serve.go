@@ -16,7 +16,7 @@ import (
 	"github.com/threadcast/threadcast/hub"
 	"github.com/threadcast/threadcast/persistence/history"
 	"github.com/threadcast/threadcast/persistence/sqlitefile"
-	"github.com/threadcast/threadcast/persistence/memlog"
+	"github.com/threadcast/threadcast/persistence/sqllog"
 	"github.com/threadcast/threadcast/persistence/thread"
 	"github.com/threadcast/threadcast/runner"
 	"github.com/threadcast/threadcast/runner/agui"
@@ -26,11 +26,11 @@ import (
 
 // What the parts need of each other, checked in the one place that sees them all.
 var (
-	_ hub.Log        = (*memlog.Log)(nil)
+	_ hub.Log        = (*sqllog.Log)(nil)
 	_ hub.History    = (*history.History)(nil)
-	_ runner.Log     = (*memlog.Log)(nil)
-	_ runner.Leaser  = (*memlog.Log)(nil)
-	_ runner.Owners  = (*memlog.Log)(nil)
+	_ runner.Log     = (*sqllog.Log)(nil)
+	_ runner.Leaser  = (*sqllog.Log)(nil)
+	_ runner.Owners  = (*sqllog.Log)(nil)
 	_ runner.History = (*history.History)(nil)
 	_ runner.Records = (*history.History)(nil)
 	_ web.Runs       = (*runner.Runner)(nil)
@@ -45,7 +45,7 @@ type app struct {
 	cfg    config
 	log    *slog.Logger
 	file   *sqlitefile.File
-	live   *memlog.Log
+	live   *sqllog.Log
 	past   *history.History
 	agents *agents
 	runner *runner.Runner
@@ -90,7 +90,7 @@ func (a *app) open(ctx context.Context) (err error) {
 	if a.file, err = sqlitefile.Open(ctx, a.cfg.Database, sqlitefile.Options{}); err != nil {
 		return err
 	}
-	if a.live = memlog.New(); a.live == nil {
+	if a.live, err = sqllog.New(ctx, a.file.Writer(), a.file.Reader(), sqllog.Options{Logger: a.log}); err != nil {
 		return err
 	}
 	if a.past, err = history.NewSQLite(a.file.Writer(), a.file.Reader(), history.Options{Logger: a.log}); err != nil {

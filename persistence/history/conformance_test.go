@@ -3,7 +3,11 @@ package history_test
 import (
 	"context"
 	"database/sql"
+	"path/filepath"
 	"testing"
+
+	"github.com/libtnb/sqlite"
+	"gorm.io/gorm"
 
 	"github.com/threadcast/threadcast/persistence/history"
 	"github.com/threadcast/threadcast/persistence/historytest"
@@ -14,6 +18,22 @@ func TestConformance(t *testing.T) {
 	historytest.Run(t, func(t *testing.T) historytest.History {
 		h, db := openHistory(t, history.Options{})
 		return breakable{History: h, db: db}
+	})
+}
+
+// TestConformanceOfOneHandle is for those who bring a GORM database of their own.
+func TestConformanceOfOneHandle(t *testing.T) {
+	historytest.Run(t, func(t *testing.T) historytest.History {
+		conn := connect(t, filepath.Join(t.TempDir(), "threadcast.db"), 1)
+		db, err := gorm.Open(sqlite.New(sqlite.Config{Conn: conn}), &gorm.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := history.New(db, history.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return breakable{History: h, db: conn}
 	})
 }
 

@@ -103,3 +103,23 @@ func TestSlowStatementsAreLogged(t *testing.T) {
 		t.Errorf("the log gets %q with %v", text, values)
 	}
 }
+
+func TestWhatGORMSaysIsBridged(t *testing.T) {
+	var log bytes.Buffer
+	level := new(slog.LevelVar)
+	b := newLogger(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level}))).LogMode(0)
+	say := func() string {
+		log.Reset()
+		b.Info(context.Background(), "info %d", 1)
+		b.Warn(context.Background(), "warning %d", 2)
+		b.Error(context.Background(), "error %d", 3)
+		return log.String()
+	}
+	if got := say(); !strings.Contains(got, `level=WARN msg="warning 2"`) || strings.Count(got, "\n") != 1 {
+		t.Errorf("by default the log says %q, want the warning alone", got)
+	}
+	level.Set(slog.LevelDebug)
+	if got := say(); !strings.Contains(got, `"info 1"`) || !strings.Contains(got, `"error 3"`) {
+		t.Errorf("when debugging the log says %q, want all", got)
+	}
+}

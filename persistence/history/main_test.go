@@ -11,11 +11,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/threadcast/threadcast/persistence/history"
+	"github.com/threadcast/threadcast/persistence/sqlitefile"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// openFile opens an SQLite file as the program does: one writer, several readers.
+// openFile opens an SQLite file as one of several programs would: one writer, several readers.
 func openFile(t *testing.T, path string) (writer, reader *sql.DB) {
 	t.Helper()
 	return connect(t, path, 1), connect(t, path, 4)
@@ -40,15 +41,23 @@ func connect(t *testing.T, path string, connections int) *sql.DB {
 	return db
 }
 
-// openHistory returns a history in a new file, and its writer for what only a test does.
+// openHistory returns a history in a new file of the program's, and its writer for what only a test does.
 func openHistory(t *testing.T, opts history.Options) (*history.History, *sql.DB) {
 	t.Helper()
-	writer, reader := openFile(t, filepath.Join(t.TempDir(), "threadcast.db"))
-	h, err := history.NewSQLite(writer, reader, opts)
+	file, err := sqlitefile.Open(t.Context(), filepath.Join(t.TempDir(), "threadcast.db"), sqlitefile.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return h, writer
+	t.Cleanup(func() {
+		if err := file.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	h, err := history.NewSQLite(file.Writer(), file.Reader(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, file.Writer()
 }
 
 func exec(t *testing.T, db *sql.DB, statement string, args ...any) {

@@ -127,14 +127,10 @@ func (p Particulars) run() thread.Run {
 	}
 }
 
-// millis is the form of a time in the database; the zero time is 0.
-func millis(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMilli()
-}
+// millis is the form of a time in the database.
+func millis(t time.Time) int64 { return t.UnixMilli() }
 
+// fromMillis is a time as the database has it; 0 is the zero time.
 func fromMillis(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}

@@ -22,7 +22,7 @@ func (x *expander) expand(e *event, source Event, emit func(Event)) error {
 	}
 	x.lanes.apply(next)
 	for _, s := range next.closes {
-		emit(x.end(s))
+		emit(x.end(s, e, source))
 	}
 	switch {
 	case next.opens != nil:
@@ -36,12 +36,17 @@ func (x *expander) expand(e *event, source Event, emit func(Event)) error {
 }
 
 // end writes the END of a stream, with the opener's tag (K9). It stands for all chunks of the stream: a viewer who has
-// seen them ends the stream without being told, and one who has seen some of them cannot go on with what is written here.
-func (x *expander) end(s *stream) Event {
+// seen them ends the stream without being told, and one who has seen some of them cannot go on with what is written
+// here. Nor can one who has seen all chunks but not the state event that ended them, which may move in compaction.
+func (x *expander) end(s *stream, by *event, source Event) Event {
 	o, shape := x.openers[s], shapes[s.kind]
 	delete(x.openers, s)
 	b := newBuilder(typeNames[shape.end]).raw(fieldNames[shape.id], o.id).raw("subagentRunId", o.tag)
-	return Event{First: o.sources.First, Last: o.sources.Last, Data: b.bytes()}
+	end := Event{First: o.sources.First, Last: o.sources.Last, Data: b.bytes()}
+	if by.typ == stateSnapshot || by.typ == stateDelta {
+		end.Last = max(end.Last, source.Last)
+	}
+	return end
 }
 
 // open writes the START of a stream (K4), and its first content if the chunk has some.

@@ -168,7 +168,7 @@ type line struct {
 }
 
 func (l *line) add(s string) {
-	for _, r := range s {
+	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
 		if unicode.IsSpace(r) || unicode.IsControl(r) {
 			l.gap = true
 			continue

@@ -1,0 +1,92 @@
+# What can be done here: `make help`. CI calls these targets and nothing else.
+
+GOLANGCI  := v2.15.0
+LINT      := bin/golangci-lint-$(GOLANGCI)
+PAGE      := static/dist/index.html
+PAGE_SRC  := $(shell find static/src static/public -type f 2>/dev/null) $(wildcard static/*.json static/*.ts static/index.html)
+E2E       := cmd/threadcast/e2e
+FUZZTIME  ?= 10s
+ARGS      ?=
+VERSION   := $(shell git describe --tags --always --dirty 2>/dev/null)
+LDFLAGS   := -s -w -X main.version=$(VERSION)
+
+.PHONY: help
+help: ## Print this
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: page-or-not ## Start the server with the built-in agent; open the page that it prints (flags in ARGS)
+	go run ./cmd/threadcast $(ARGS)
+
+.PHONY: build
+build: page-or-not ## Build bin/threadcast, static, without cgo
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/threadcast ./cmd/threadcast
+
+.PHONY: static
+static: $(PAGE) ## Build the page into static/dist
+
+$(PAGE): $(PAGE_SRC) static/node_modules/.package-lock.json
+	cd static && npm run build --silent
+
+static/node_modules/.package-lock.json: static/package-lock.json
+	cd static && npm ci --no-audit --no-fund --silent
+	@touch $@
+
+# The page if npm is there; the server runs without it and says so.
+.PHONY: page-or-not
+page-or-not:
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory static; \
+	else echo "npm is not installed: the server will run without its page"; fi
+
+.PHONY: test
+test: static deps ## The whole suite: unit, page, Node clients, endurance, and the browser if there is one
+	go test ./...
+	cd static && npm run check --silent && npm test --silent
+	go test -tags integration -timeout 20m ./cmd/threadcast
+	@if [ -x "$$(command -v chromium)" ]; then $(MAKE) --no-print-directory e2e; \
+	else echo; echo "LEFT OUT: the tests in a browser, for want of chromium (apt-get install chromium)"; fi
+
+.PHONY: test-short
+test-short: ## What needs nothing but Go
+	go test -short ./...
+
+.PHONY: race
+race: ## The suite under the race detector
+	go test -race -timeout 15m ./...
+	go test -race -short -tags integration -timeout 20m -run 'Exact|Kill|Stop|Resume' ./cmd/threadcast
+
+.PHONY: e2e
+e2e: static ## The page in a real Chromium
+	go test -tags e2e -timeout 10m -run 'Browser' ./cmd/threadcast
+
+.PHONY: fuzz
+fuzz: ## Each fuzz target for FUZZTIME
+	@set -e; for pkg in $$(grep -rl '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u); do \
+	  for f in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$pkg/*_test.go | sed 's/func //'); do \
+	    echo "$$pkg $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$pkg; done; done
+
+.PHONY: bench
+bench: ## Go benchmarks with allocations
+	go test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: lint
+lint: $(LINT) ## Formatting, vet and linters
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these"; exit 1; }
+	go vet -tags 'integration e2e' ./...
+	$(LINT) run --build-tags integration,e2e ./...
+
+$(LINT):
+	@mkdir -p bin
+	GOBIN=$(CURDIR)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI)
+	mv bin/golangci-lint $@
+
+.PHONY: deps
+deps: $(E2E)/node_modules/.package-lock.json ## The npm packages that the tests drive, by lock file
+
+$(E2E)/node_modules/.package-lock.json: $(E2E)/package-lock.json
+	cd $(E2E) && npm ci --no-audit --no-fund --silent
+	@touch $@
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf bin static/dist/assets static/dist/index.html static/node_modules $(E2E)/node_modules

@@ -1,0 +1,59 @@
+package sqllog
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/threadcast/threadcast/persistence/thread"
+)
+
+// Drop removes a run's entries after keep has passed, at once if keep is not positive. The time is kept in the file
+// and survives the process. A repeated call replaces the earlier one. Dropping what is not there is no error.
+func (l *Log) Drop(ctx context.Context, id thread.ID, number uint64, keep time.Duration) error {
+	err := l.do(ctx, &request{op: func(g *group) error {
+		i, found := g.view(id).find(number)
+		switch {
+		case !found:
+		case keep <= 0:
+			g.remove(id, i)
+		default:
+			at := l.opts.Now().Add(keep)
+			g.exec(updateDropAt, at.UnixMilli(), string(id), int64(number))
+			g.edit(id).runs[i].dropAt = at
+			g.after = append(g.after, func() { l.janitor.note(due{at: at, thread: id, run: number}) })
+		}
+		return nil
+	}})
+	if err != nil {
+		return fmt.Errorf("drop run %d of thread %s: %w", number, id, err)
+	}
+	return nil
+}
+
+// Forget removes all entries of a thread at once, and ends its tails with [thread.ErrDeleted]. The thread's lease
+// stays: who deletes a thread holds it meanwhile, so that no run begins.
+func (l *Log) Forget(ctx context.Context, id thread.ID) error {
+	err := l.do(ctx, &request{op: func(g *group) error {
+		for n := len(g.view(id).runs); n > 0; n-- {
+			g.remove(id, n-1)
+		}
+		g.forgotten = append(g.forgotten, id)
+		return nil
+	}})
+	if err != nil {
+		return fmt.Errorf("forget thread %s: %w", id, err)
+	}
+	return nil
+}
+
+// remove takes the thread's ith run out of the log. Its rows become garbage.
+func (g *group) remove(id thread.ID, i int) {
+	c := g.edit(id)
+	number := int64(c.runs[i].number)
+	g.exec(deleteRun, string(id), number)
+	g.exec(insertGarbage, string(id), number)
+	c.runs = slices.Delete(c.runs, i, i+1)
+	g.after = append(g.after, g.log.janitor.litter)
+}

@@ -1,0 +1,130 @@
+package sqllog
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/threadcast/threadcast/persistence/thread"
+)
+
+// Log is a live log with its leases. Its methods are safe for concurrent use.
+type Log struct {
+	index  *index
+	opts   Options
+	writer *sql.DB
+	reader *sql.DB
+	stmts  map[string]*sql.Stmt // of the writer, by text
+	page   *sql.Stmt            // of the reader
+
+	queue   chan *request
+	stop    chan struct{} // closed by Close
+	stopped chan struct{} // closed when the committer has returned
+	closing sync.Once
+	closed  error // of Close
+
+	janitor janitor // the committer's
+	stale   bool    // the committer's: it is not known whether the last commit took place
+}
+
+// Options are the choices of [New]. The zero value is right for a server.
+type Options struct {
+	// Now is the clock that leases and retention go by; [time.Now] if nil.
+	Now func() time.Time
+	// Logger hears of what fails with nobody there to be told; [slog.Default] if nil.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o
+}
+
+// New returns the log that is in the file, and creates its tables if they are not there. writer has to have exactly
+// one connection, whose transactions are immediate; others may use it as well. reader has to see what writer commits.
+// New starts a goroutine, which [Log.Close] ends. The leases in the file count as expired. Tables of a later
+// version of the program are refused. ctx is for New alone.
+func New(ctx context.Context, writer, reader *sql.DB, opts Options) (*Log, error) {
+	l := &Log{
+		index:   &index{topics: make(map[thread.ID]*topic)},
+		opts:    opts.withDefaults(),
+		writer:  writer,
+		reader:  reader,
+		stmts:   make(map[string]*sql.Stmt),
+		queue:   make(chan *request, 1024),
+		stop:    make(chan struct{}),
+		stopped: make(chan struct{}),
+	}
+	if err := l.open(ctx); err != nil {
+		l.closeStatements()
+		return nil, fmt.Errorf("open the live log: %w", err)
+	}
+	go l.commitAll()
+	return l, nil
+}
+
+func (l *Log) open(ctx context.Context) error {
+	if err := migrate(ctx, l.writer); err != nil {
+		return err
+	}
+	for _, text := range statements() {
+		stmt, err := l.writer.PrepareContext(ctx, text)
+		if err != nil {
+			return classify(err)
+		}
+		l.stmts[text] = stmt
+	}
+	var err error
+	if l.page, err = l.reader.PrepareContext(ctx, selectPage); err != nil {
+		return classify(err)
+	}
+	return l.reload(ctx)
+}
+
+// Close ends all tails, waits for the commit that is under way and stops the committer. What waits for a commit, and
+// every later call, gets [thread.ErrUnavailable]. The database handles stay open.
+func (l *Log) Close() error {
+	l.closing.Do(func() {
+		close(l.stop)
+		<-l.stopped
+		l.index.endTails(errClosed)
+		l.closed = l.closeStatements()
+	})
+	return l.closed
+}
+
+func (l *Log) closeStatements() error {
+	var first error
+	for _, stmt := range l.stmts {
+		if err := stmt.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	if l.page != nil {
+		if err := l.page.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// enter refuses a call whose context is done, or that comes after Close.
+func (l *Log) enter(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	select {
+	case <-l.stop:
+		return errClosed
+	default:
+		return nil
+	}
+}
