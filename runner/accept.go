@@ -21,87 +21,113 @@ const acceptTimeout = 20 * time.Second
 // [thread.ErrBadInput], a [thread.RunningError] when another run is active, [thread.ErrDraining], and those
 // of the stores.
 func (r *Runner) Run(ctx context.Context, req thread.Request) (thread.Accepted, error) {
-	req.Agent = cmp.Or(req.Agent, r.first)
-	if r.agents[req.Agent] == nil {
-		return thread.Accepted{}, fmt.Errorf("%w: %q", thread.ErrUnknownAgent, req.Agent)
-	}
-	req.RunID = cmp.Or(req.RunID, thread.RunID("run_"+rand.Text()))
-	if err := thread.CheckID("runId", string(req.RunID)); err != nil {
-		return thread.Accepted{}, err
-	}
-	raw, err := req.Input(req.RunID)
+	o, err := r.examine(req)
 	if err != nil {
 		return thread.Accepted{}, err
-	}
-	input, err := agui.ParseInput(raw)
-	if err != nil {
-		return thread.Accepted{}, fmt.Errorf("%w: %w", thread.ErrBadInput, err)
 	}
 	if !r.enter() {
-		return r.late(ctx, req)
+		return r.late(ctx, o)
 	}
 	defer r.running.Done()
 	// From here on it is done or not done, whether the caller waits or not.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptTimeout)
 	defer cancel()
 	for {
-		acc, again, err := r.try(ctx, req, raw, input)
-		if !again {
-			return acc, err
+		acc, again, err := r.try(ctx, o)
+		if again {
+			continue
 		}
-		if ctx.Err() != nil {
-			return thread.Accepted{}, fmt.Errorf("accept run %s: %w", req.RunID, thread.ErrUnavailable)
+		if err != nil && ctx.Err() != nil {
+			err = fmt.Errorf("accept run %s: %w: %v", o.RunID, thread.ErrUnavailable, err)
 		}
+		return acc, err
 	}
 }
 
+// order is a request that was examined.
+type order struct {
+	thread.Request
+	raw []byte // the whole input
+	in  agui.Input
+}
+
+// examine fills in what the request leaves open, and refuses what could never become a run.
+func (r *Runner) examine(req thread.Request) (order, error) {
+	req.Agent = cmp.Or(req.Agent, r.first)
+	if r.agents[req.Agent] == nil {
+		return order{}, fmt.Errorf("%w: %q", thread.ErrUnknownAgent, req.Agent)
+	}
+	req.RunID = cmp.Or(req.RunID, thread.RunID("run_"+rand.Text()))
+	if err := thread.CheckID("threadId", string(req.Thread)); err != nil {
+		return order{}, err
+	}
+	if err := thread.CheckID("runId", string(req.RunID)); err != nil {
+		return order{}, err
+	}
+	raw, err := req.Input(req.RunID)
+	if err != nil {
+		return order{}, err
+	}
+	in, err := agui.ParseInput(raw)
+	if err != nil {
+		return order{}, fmt.Errorf("%w: %w", thread.ErrBadInput, err)
+	}
+	// A run whose beginning cannot be written could not be ended either.
+	started, err := agui.RunStarted(raw)
+	if err == nil {
+		_, err = agui.NewTracker(string(req.Thread), string(req.RunID)).Observe(started)
+	}
+	if err != nil {
+		return order{}, fmt.Errorf("%w: %w", thread.ErrBadInput, err)
+	}
+	return order{Request: req, raw: raw, in: in}, nil
+}
+
 // try is one attempt to accept; again asks for another, since what stood in the way is gone.
-func (r *Runner) try(ctx context.Context, req thread.Request, raw []byte, in agui.Input) (acc thread.Accepted, again bool, err error) {
-	if acc, err = r.known(ctx, req); err == nil || !errors.Is(err, thread.ErrNotFound) {
+func (r *Runner) try(ctx context.Context, o order) (acc thread.Accepted, again bool, err error) {
+	if acc, err = r.known(ctx, o); err == nil || !errors.Is(err, thread.ErrNotFound) {
 		return acc, false, err
 	}
-	claim := thread.Claim{Thread: req.Thread, RunID: req.RunID, Owner: r.owner}
-	asked := time.Now()
-	lease, err := r.Leaser.Acquire(ctx, claim, r.cfg.Lease)
-	var busy *thread.RunningError
-	switch {
-	case errors.As(err, &busy):
-		return thread.Accepted{}, r.passes(ctx, req, busy), busy
-	case err != nil:
-		return thread.Accepted{}, false, fmt.Errorf("take the lease of thread %s: %w", req.Thread, err)
+	lease, err := r.acquire(ctx, thread.Claim{Thread: o.Thread, RunID: o.RunID, Owner: r.owner})
+	if busy, ok := errors.AsType[*thread.RunningError](err); ok {
+		return thread.Accepted{}, r.passes(ctx, o, busy), busy
 	}
-	lease.Deadline = asked.Add(r.cfg.Lease)
-	run, err := r.record(ctx, &lease, req, raw, in)
 	if err != nil {
-		err = errors.Join(err, r.Leaser.Release(ctx, lease))
+		return thread.Accepted{}, false, err
+	}
+	run, err := r.record(ctx, &lease, o)
+	if err != nil {
+		err = errors.Join(err, r.release(lease))
 		return thread.Accepted{}, errors.Is(err, thread.ErrRunIDUsed), err
 	}
-	r.launch(lease, run, raw)
+	r.launch(lease, run, o.raw)
 	return thread.Accepted{RunID: run.ID, Cursor: thread.Cursor{Run: run.Number}}, false, nil
 }
 
 // known answers for a run that the thread has had; [thread.ErrNotFound] if it has not.
-func (r *Runner) known(ctx context.Context, req thread.Request) (thread.Accepted, error) {
-	run, err := r.Records.FindRun(ctx, req.Thread, req.RunID)
+func (r *Runner) known(ctx context.Context, o order) (thread.Accepted, error) {
+	run, err := r.Records.FindRun(ctx, o.Thread, o.RunID)
 	if err != nil {
-		return thread.Accepted{}, fmt.Errorf("look up run %s: %w", req.RunID, err)
+		return thread.Accepted{}, fmt.Errorf("look up run %s: %w", o.RunID, err)
 	}
-	if run.Agent != req.Agent {
+	if run.Agent != o.Agent {
 		return thread.Accepted{}, fmt.Errorf("%w: run %s of this thread was a run of agent %q", thread.ErrRunIDUsed, run.ID, run.Agent)
 	}
 	return thread.Accepted{RunID: run.ID, Cursor: thread.Cursor{Run: run.Number}}, nil
 }
 
 // passes waits for what holds the thread, if that is over but for its bookkeeping, and tells whether it did.
-func (r *Runner) passes(ctx context.Context, req thread.Request, busy *thread.RunningError) bool {
-	s := r.slot(req.Thread)
+func (r *Runner) passes(ctx context.Context, o order, busy *thread.RunningError) bool {
+	s := r.slot(o.Thread)
 	switch {
-	case s == nil && busy.Owner == r.owner, busy.RunID == req.RunID:
-		// It is being accepted, or was released in this moment: look again.
+	case busy.RunID == o.RunID, busy.RunID == "", s == nil && busy.Owner == r.owner:
+		// It is being accepted, reclaimed or deleted, or was released in this moment: look again.
 		return pause(ctx, 2*time.Millisecond)
 	case s == nil:
-		return false
-	case s.exec != nil && !s.exec.hasEnded():
+		// A run of another node. Its end is recorded before its lease is given up.
+		run, err := r.Records.FindRun(ctx, o.Thread, busy.RunID)
+		return err == nil && !run.Ended.IsZero() && pause(ctx, 2*time.Millisecond)
+	case s.exec != nil && !s.exec.concluded():
 		return false
 	}
 	select {
@@ -124,36 +150,57 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// record writes the run into the history, after finishing what an owner that went away left unfinished.
-func (r *Runner) record(
-	ctx context.Context, lease *thread.Lease, req thread.Request, raw []byte, in agui.Input,
-) (thread.Run, error) {
-	run := thread.Run{
-		Thread: req.Thread, ID: req.RunID, Agent: req.Agent, Parent: in.ParentRunID,
-		Owner: r.owner, Token: lease.Token, Title: in.Title(), Accepted: time.Now(),
-	}
+// record writes the run into the history, after finishing what an owner that went away left unfinished. It does so
+// while the lease holds, which it leaves in its latest form.
+func (r *Runner) record(ctx context.Context, lease *thread.Lease, o order) (thread.Run, error) {
 	for {
-		known, err := r.History.Known(ctx, req.Thread, in.MessageIDs)
-		if err != nil {
-			return run, fmt.Errorf("look up messages of thread %s: %w", req.Thread, err)
-		}
-		run.Input, err = agui.ReduceInput(raw, func(id string) bool { return known[id] })
-		if err != nil {
-			return run, fmt.Errorf("%w: %w", thread.ErrBadInput, err)
-		}
-		run.Messages = in.MessageIDs
-		started, err := r.History.StartRun(ctx, run)
-		var left *thread.UnfinishedError
-		if !errors.As(err, &left) {
-			if err != nil {
-				err = fmt.Errorf("record run %s: %w", run.ID, err)
-			}
-			return started, err
+		run, err := r.start(ctx, *lease, o)
+		left, ok := errors.AsType[*thread.UnfinishedError](err)
+		if !ok {
+			return run, err
 		}
 		if *lease, err = r.takeOver(ctx, *lease, left.Run); err != nil {
 			return run, err
 		}
 	}
+}
+
+// start is one attempt to record.
+func (r *Runner) start(ctx context.Context, lease thread.Lease, o order) (thread.Run, error) {
+	ctx, cancel := context.WithDeadline(ctx, lease.Deadline)
+	defer cancel()
+	run := thread.Run{
+		Thread: o.Thread, ID: o.RunID, Agent: o.Agent, Parent: o.in.ParentRunID, Messages: o.in.MessageIDs,
+		Owner: r.owner, Token: lease.Token, Title: o.in.Title(), Accepted: time.Now(),
+	}
+	known, err := r.History.Known(ctx, o.Thread, o.in.MessageIDs)
+	if err != nil {
+		return run, fmt.Errorf("look up messages of thread %s: %w", o.Thread, err)
+	}
+	run.Input, err = agui.ReduceInput(o.raw, func(id string) bool { return known[id] })
+	if err != nil {
+		return run, fmt.Errorf("%w: %w", thread.ErrBadInput, err)
+	}
+	started, err := r.History.StartRun(ctx, run)
+	if err != nil {
+		return run, fmt.Errorf("record run %s: %w", run.ID, err)
+	}
+	return started, r.clean(ctx, started)
+}
+
+// clean removes from the log what a deletion that was interrupted left of the thread's earlier runs.
+func (r *Runner) clean(ctx context.Context, run thread.Run) error {
+	if run.Number == 1 || run.Previous != "" {
+		return nil
+	}
+	first, err := r.Log.Read(ctx, run.Thread, thread.Cursor{}, 1)
+	if err == nil && len(first) > 0 && first[0].Run < run.Number {
+		err = r.Log.Forget(ctx, run.Thread)
+	}
+	if err != nil {
+		return fmt.Errorf("clear the log of thread %s: %w", run.Thread, err)
+	}
+	return nil
 }
 
 // launch starts the run's goroutine.
@@ -162,8 +209,8 @@ func (r *Runner) launch(lease thread.Lease, run thread.Run, input []byte) {
 	s := r.occupy(run.Thread, e)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ending {
-		e.conclude(shutDown)
+	if r.ending && e.conclude(shutDown) {
+		r.shut++
 	}
 	r.running.Go(func() { e.drive(s) })
 }
@@ -179,8 +226,8 @@ func (r *Runner) enter() bool {
 }
 
 // late answers a request that comes while the node drains: a run that it already accepted stays accepted.
-func (r *Runner) late(ctx context.Context, req thread.Request) (thread.Accepted, error) {
-	acc, err := r.known(ctx, req)
+func (r *Runner) late(ctx context.Context, o order) (thread.Accepted, error) {
+	acc, err := r.known(ctx, o)
 	if errors.Is(err, thread.ErrNotFound) {
 		err = thread.ErrDraining
 	}

@@ -36,26 +36,29 @@ func (r *Runner) Drain(soft, hard context.Context) (int, error) {
 		return 0, nil
 	case <-soft.Done():
 	}
-	n := r.endAll()
+	r.endAll()
 	select {
 	case <-idle:
-		return n, nil
+		return r.shutDowns(), nil
 	case <-hard.Done():
-		return n, errors.New("some runs could not be saved in time; they are reclaimed at the next start")
+		return r.shutDowns(), errors.New("some runs could not be saved in time; they are reclaimed at the next start")
 	}
 }
 
 // endAll ends every run of this node as shut down, and those that are about to begin.
-func (r *Runner) endAll() int {
+func (r *Runner) endAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ending = true
-	n := 0
 	for _, s := range r.slots {
-		if s.exec != nil && !s.exec.hasEnded() {
-			n++
-			s.exec.conclude(shutDown)
+		if s.exec != nil && s.exec.conclude(shutDown) {
+			r.shut++
 		}
 	}
-	return n
+}
+
+func (r *Runner) shutDowns() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.shut
 }

@@ -13,25 +13,24 @@ import (
 
 // save compacts a run's entries, records them in the history and lets the log drop them. It tries again while the
 // history is away and the lease is ours; every step may be repeated.
-func (r *Runner) save(lease func() thread.Lease, run thread.Run, entries []thread.Entry) error {
+func (r *Runner) save(ctx context.Context, lease func() thread.Lease, run thread.Run, entries []thread.Entry) error {
 	run.LastSeq = entries[len(entries)-1].Seq
 	run.Events = Compact(events(entries))
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		l := lease()
 		run.Token = l.Token
-		ctx, cancel := context.WithDeadline(context.Background(), l.Deadline)
-		err := r.History.SaveRun(ctx, run)
+		call, cancel := context.WithDeadline(ctx, l.Deadline)
+		err := r.History.SaveRun(call, run)
 		if err == nil || errors.Is(err, thread.ErrNotFound) {
-			err = r.Log.Drop(ctx, run.Thread, run.Number, r.cfg.Retention)
+			err = r.Log.Drop(call, run.Thread, run.Number, r.cfg.Retention)
 		}
 		cancel()
 		switch {
 		case err == nil:
 			return nil
-		case !errors.Is(err, thread.ErrUnavailable) || time.Now().After(lease().Deadline):
+		case !passing(err) || time.Now().After(lease().Deadline) || !pause(ctx, wait):
 			return fmt.Errorf("save run %s: %w", run.ID, err)
 		}
-		pause(context.Background(), wait)
 	}
 }
 
@@ -100,7 +99,7 @@ func (r *Runner) finishLeft(ctx context.Context, lease func() thread.Lease, run 
 	if err := json.Unmarshal(entries[len(entries)-1].Data, &run.End); err != nil {
 		return fmt.Errorf("read the end of run %s: %w: %w", run.ID, thread.ErrCorrupt, err)
 	}
-	if err := r.save(lease, run, entries); err != nil {
+	if err := r.save(ctx, lease, run, entries); err != nil {
 		return err
 	}
 	r.log(run.Thread, run.ID).Info("run reclaimed", "outcome", string(run.End.Outcome), "events", len(entries)-1)
@@ -154,11 +153,6 @@ func ending(t *agui.Tracker, run thread.Run, entries []thread.Entry, last agui.S
 			return nil, err
 		}
 	}
-	var add []thread.Entry
-	seq := uint64(len(entries))
-	for _, data := range events {
-		seq++
-		add = append(add, thread.Entry{Run: run.Number, RunID: run.ID, Seq: seq, Kind: thread.KindEvent, Data: data})
-	}
-	return append(add, newEnd(run, seq+1, end)), nil
+	next := uint64(len(entries) + 1)
+	return append(newEvents(run, next, events), newEnd(run, next+uint64(len(events)), end)), nil
 }

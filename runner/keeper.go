@@ -42,7 +42,7 @@ func (k *keeper) stop() thread.Lease {
 func (k *keeper) run(ctx context.Context) {
 	defer close(k.done)
 	period := k.r.cfg.Lease / 3
-	t := time.NewTimer(period)
+	t := time.NewTimer(time.Until(k.lease.Deadline) - 2*period) // the lease may be older than the keeper
 	defer t.Stop()
 	for {
 		select {
@@ -66,9 +66,10 @@ func (k *keeper) run(ctx context.Context) {
 	}
 }
 
+// renew asks once. A call that hangs does not use up the whole trust.
 func (k *keeper) renew(ctx context.Context) error {
 	asked := time.Now()
-	ctx, cancel := context.WithDeadline(ctx, k.lease.Deadline)
+	ctx, cancel := context.WithTimeout(ctx, min(k.r.cfg.Lease/3, time.Until(k.lease.Deadline)))
 	defer cancel()
 	lease, err := k.r.Leaser.Renew(ctx, k.lease, k.r.cfg.Lease)
 	if err != nil {

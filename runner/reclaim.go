@@ -46,7 +46,8 @@ func (h *holding) lose(error) {
 func (r *Runner) Reclaim(ctx context.Context) (int, error) {
 	var errs []error
 	n := 0
-	runs, err := r.Records.Unfinished(ctx, "", reclaimPage)
+	// Those that this node drives are listed too.
+	runs, err := r.Records.Unfinished(ctx, "", reclaimPage+r.Active())
 	if err != nil {
 		return 0, fmt.Errorf("look for unfinished runs: %w", err)
 	}
@@ -80,7 +81,7 @@ func (r *Runner) reclaim(ctx context.Context, id thread.ID) (int, error) {
 		return 0, err
 	}
 	s := r.occupy(id, nil)
-	defer func() { r.vacate(context.WithoutCancel(ctx), lease, s) }()
+	defer func() { r.vacate(lease, s) }()
 	runs, err := r.Records.Unfinished(ctx, id, reclaimPage)
 	if err != nil {
 		return 0, fmt.Errorf("look for unfinished runs of thread %s: %w", id, err)
@@ -98,16 +99,6 @@ func (r *Runner) reclaim(ctx context.Context, id thread.ID) (int, error) {
 		err = nil
 	}
 	return len(runs), err
-}
-
-func (r *Runner) acquire(ctx context.Context, claim thread.Claim) (thread.Lease, error) {
-	asked := time.Now()
-	lease, err := r.Leaser.Acquire(ctx, claim, r.cfg.Lease)
-	if err != nil {
-		return lease, fmt.Errorf("take the lease of thread %s: %w", claim.Thread, err)
-	}
-	lease.Deadline = asked.Add(r.cfg.Lease)
-	return lease, nil
 }
 
 // Watch reclaims, again and again, until ctx is done.

@@ -65,6 +65,7 @@ type Runner struct {
 	slots     map[thread.ID]*slot
 	draining  bool           // no run is accepted
 	ending    bool           // runs are ended as soon as they begin
+	shut      int            // runs that were ended so
 	running   sync.WaitGroup // runs, and what is about to become one
 	abandoned atomic.Int64
 }
@@ -114,17 +115,40 @@ func (r *Runner) occupy(id thread.ID, e *execution) *slot {
 }
 
 // vacate gives the thread's lease up and lets the next one in.
-func (r *Runner) vacate(ctx context.Context, lease thread.Lease, s *slot) {
-	err := r.Leaser.Release(ctx, lease)
-	r.mu.Lock()
-	if r.slots[lease.Thread] == s {
-		delete(r.slots, lease.Thread)
-	}
-	r.mu.Unlock()
-	close(s.done)
+func (r *Runner) vacate(lease thread.Lease, s *slot) {
+	err := r.release(lease)
+	r.leave(lease.Thread, s)
 	if err != nil {
 		r.log(lease.Thread, lease.RunID).Warn("lease not released; it will expire", "err", err)
 	}
+}
+
+// leave lets the next one in, who has to take the lease over if it was not released.
+func (r *Runner) leave(id thread.ID, s *slot) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.slots[id] == s {
+		delete(r.slots, id)
+	}
+	close(s.done)
+}
+
+// acquire takes a thread's lease. Trust in it is counted from before it was asked for.
+func (r *Runner) acquire(ctx context.Context, claim thread.Claim) (thread.Lease, error) {
+	asked := time.Now()
+	lease, err := r.Leaser.Acquire(ctx, claim, r.cfg.Lease)
+	if err != nil {
+		return lease, fmt.Errorf("take the lease of thread %s: %w", claim.Thread, err)
+	}
+	lease.Deadline = asked.Add(r.cfg.Lease)
+	return lease, nil
+}
+
+// release gives a lease up, whatever else was cancelled.
+func (r *Runner) release(lease thread.Lease) error {
+	ctx, cancel := context.WithTimeout(context.Background(), r.cfg.Lease)
+	defer cancel()
+	return r.Leaser.Release(ctx, lease)
 }
 
 // slot returns what this node does on the thread, or nil.
@@ -166,12 +190,10 @@ func (r *Runner) Status(ctx context.Context, id thread.ID) (thread.Status, error
 		return st, nil
 	}
 	lease, err := r.Owners.Holder(ctx, id)
-	if errors.Is(err, thread.ErrNotFound) || (err == nil && st.Latest != nil && st.Latest.ID == lease.RunID) {
-		return st, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, thread.ErrNotFound) {
 		return st, fmt.Errorf("find who holds thread %s: %w", id, err)
 	}
-	st.Running = lease.RunID != ""
+	// A run that is being accepted is not recorded, and one that is being saved has ended.
+	st.Running = err == nil && th.Latest != nil && th.Latest.ID == lease.RunID && st.Latest == nil
 	return st, nil
 }

@@ -33,17 +33,14 @@ func (r *Runner) Stop(ctx context.Context, id thread.ID, run thread.RunID, by st
 	case <-ctx.Done():
 		return thread.Stopped{}, context.Cause(ctx)
 	}
+	if e.final.lost {
+		return r.stopElsewhere(ctx, id, thread.StopRequest{RunID: e.run.ID, By: by})
+	}
 	return thread.Stopped{
 		Stopped: e.final.end.Outcome == thread.OutcomeStopped,
 		RunID:   e.run.ID,
 		Cursor:  e.endCursor(),
 	}, nil
-}
-
-func (e *execution) endCursor() thread.Cursor {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.head
 }
 
 // stopElsewhere asks the node that holds the thread, and waits until the run has ended.
@@ -59,9 +56,12 @@ func (r *Runner) stopElsewhere(ctx context.Context, id thread.ID, req thread.Sto
 		run, err := r.Records.FindRun(ctx, id, lease.RunID)
 		switch {
 		case errors.Is(err, thread.ErrNotFound):
-			return thread.Stopped{}, nil
+			// It is being accepted, or never will be.
+			if held, err := r.holds(ctx, lease); err != nil || !held {
+				return thread.Stopped{}, err
+			}
 		case err != nil:
-			return thread.Stopped{}, err
+			return thread.Stopped{}, fmt.Errorf("look up run %s: %w", lease.RunID, err)
 		case !run.Ended.IsZero():
 			return thread.Stopped{
 				Stopped: run.End.Outcome == thread.OutcomeStopped, RunID: run.ID, Cursor: run.Cursor(),
@@ -73,46 +73,14 @@ func (r *Runner) stopElsewhere(ctx context.Context, id thread.ID, req thread.Sto
 	}
 }
 
-// Delete stops the thread's run, if there is one, and removes the thread from history and log. Its viewers are told
-// by the log. [thread.ErrNotFound] if there is no such thread.
-func (r *Runner) Delete(ctx context.Context, id thread.ID, by string) error {
-	lease, err := r.clear(ctx, id, by)
+// holds tells whether the lease of a thread is still held for the same run.
+func (r *Runner) holds(ctx context.Context, lease thread.Lease) (bool, error) {
+	now, err := r.Owners.Holder(ctx, lease.Thread)
+	if errors.Is(err, thread.ErrNotFound) {
+		return false, nil
+	}
 	if err != nil {
-		return err
+		return false, fmt.Errorf("find who holds thread %s: %w", lease.Thread, err)
 	}
-	s := r.occupy(id, nil)
-	defer r.vacate(context.WithoutCancel(ctx), lease, s)
-	// History first: if the node dies in between, the abandoned lease makes Reclaim clear the log.
-	if err := r.Records.DeleteThread(ctx, id); err != nil {
-		return fmt.Errorf("delete thread %s: %w", id, err)
-	}
-	if err := r.Log.Forget(ctx, id); err != nil {
-		return fmt.Errorf("clear the log of thread %s: %w", id, err)
-	}
-	r.cfg.Logger.Info("thread deleted", "thread", string(id))
-	return nil
-}
-
-// clear stops runs until it holds the thread's lease.
-func (r *Runner) clear(ctx context.Context, id thread.ID, by string) (thread.Lease, error) {
-	for {
-		lease, err := r.acquire(ctx, thread.Claim{Thread: id, Owner: r.owner})
-		if !errors.Is(err, thread.ErrRunning) {
-			return lease, err
-		}
-		if _, err := r.Stop(ctx, id, "", by); err != nil {
-			return lease, err
-		}
-		if s := r.slot(id); s != nil {
-			select {
-			case <-s.done:
-				continue
-			case <-ctx.Done():
-				return lease, context.Cause(ctx)
-			}
-		}
-		if !pause(ctx, 5*time.Millisecond) {
-			return lease, context.Cause(ctx)
-		}
-	}
+	return now.Token == lease.Token, nil
 }

@@ -15,5 +15,6 @@ export default defineConfig({
   },
   test: {
     include: ["src/**/*.test.{ts,tsx}"],
+    testTimeout: 60_000, // for machines that do much else besides
   },
 });

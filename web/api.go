@@ -7,13 +7,10 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/threadcast/threadcast/hub"
 	"github.com/threadcast/threadcast/persistence/thread"
-	"github.com/threadcast/threadcast/web/wire"
 )
 
 func (s *Server) listAgents(c echo.Context) error {
@@ -22,11 +19,30 @@ func (s *Server) listAgents(c echo.Context) error {
 
 // threadID reads the thread's id from the path.
 func threadID(c echo.Context) (thread.ID, error) {
-	id, err := url.PathUnescape(c.Param("id"))
-	if err != nil {
-		return "", badInput("the thread id in the path is not properly escaped")
+	id := c.Param("id")
+	if c.Request().URL.RawPath != "" { // else echo took the parameter from the unescaped path
+		var err error
+		if id, err = url.PathUnescape(id); err != nil {
+			return "", badInput("the thread id in the path is not properly escaped")
+		}
 	}
 	return thread.ID(id), thread.CheckID("thread id", id)
+}
+
+// known returns what is known of the thread in the path, or [thread.ErrNotFound].
+func (s *Server) known(c echo.Context) (thread.Thread, error) {
+	id, err := threadID(c)
+	if err != nil {
+		return thread.Thread{}, err
+	}
+	t, err := s.Directory.Thread(c.Request().Context(), id)
+	if err == nil && t.Deleted {
+		err = thread.ErrNotFound
+	}
+	if err != nil {
+		return t, fmt.Errorf("thread %s: %w", id, err)
+	}
+	return t, nil
 }
 
 // limit reads the query's limit, between 1 and most.
@@ -40,29 +56,6 @@ func limit(c echo.Context, normal, most int) (int, error) {
 		return 0, badInput(fmt.Sprintf("limit must be a number from 1 to %d", most))
 	}
 	return n, nil
-}
-
-// threadView is a thread in a list.
-type threadView struct {
-	ID       thread.ID     `json:"id"`
-	Title    string        `json:"title"`
-	State    string        `json:"state"`
-	RunID    *thread.RunID `json:"runId"`
-	AgentID  *string       `json:"agentId"`
-	Created  time.Time     `json:"created"`
-	Activity time.Time     `json:"activity"`
-}
-
-func viewOf(t thread.Thread) threadView {
-	v := threadView{ID: t.ID, Title: t.Title, State: "idle", Created: t.Created.UTC(), Activity: t.Activity.UTC()}
-	if t.Latest != nil {
-		v.RunID, v.AgentID = &t.Latest.ID, &t.Latest.Agent
-		v.State = "running"
-		if !t.Latest.Ended.IsZero() {
-			v.State = string(t.Latest.End.Outcome)
-		}
-	}
-	return v
 }
 
 func (s *Server) listThreads(c echo.Context) error {
@@ -85,49 +78,13 @@ func (s *Server) listThreads(c echo.Context) error {
 	return c.JSON(http.StatusOK, map[string]any{"threads": views, "next": more})
 }
 
-// runView is a run's particulars.
-type runView struct {
-	RunID       thread.RunID   `json:"runId"`
-	Number      uint64         `json:"number"`
-	AgentID     string         `json:"agentId"`
-	ParentRunID string         `json:"parentRunId,omitempty"`
-	State       string         `json:"state"`
-	StartedAt   time.Time      `json:"startedAt"`
-	EndedAt     *time.Time     `json:"endedAt"`
-	Code        string         `json:"code,omitempty"`
-	Error       string         `json:"error,omitempty"`
-	StoppedBy   string         `json:"stoppedBy,omitempty"`
-	Cursor      *thread.Cursor `json:"-"`
-	End         string         `json:"end,omitempty"` // the position after its last entry
-}
-
-func runViewOf(r thread.Run) runView {
-	v := runView{
-		RunID: r.ID, Number: r.Number, AgentID: r.Agent, ParentRunID: r.Parent, State: "running",
-		StartedAt: r.Accepted.UTC(),
-	}
-	if !r.Ended.IsZero() {
-		ended := r.Ended.UTC()
-		v.State, v.EndedAt, v.End = string(r.End.Outcome), &ended, r.Cursor().String()
-		v.Code, v.Error, v.StoppedBy = r.End.Code, r.End.Message, r.End.By
-	}
-	return v
-}
-
 // getThread answers with a thread's status and its latest runs.
 func (s *Server) getThread(c echo.Context) error {
-	id, err := threadID(c)
+	t, err := s.known(c)
 	if err != nil {
 		return err
 	}
-	ctx := c.Request().Context()
-	t, err := s.Directory.Thread(ctx, id)
-	if err == nil && t.Deleted {
-		err = thread.ErrNotFound
-	}
-	if err != nil {
-		return fmt.Errorf("thread %s: %w", id, err)
-	}
+	ctx, id := c.Request().Context(), t.ID
 	n, err := limit(c, 50, 500)
 	if err != nil {
 		return err
@@ -164,56 +121,6 @@ func (s *Server) deleteThread(c echo.Context) error {
 		return fmt.Errorf("thread %s: %w", id, err)
 	}
 	return c.NoContent(http.StatusNoContent)
-}
-
-// getEvents answers with a page of a thread's events after a cursor: the same batches, with the same coordinate,
-// that a socket gets.
-func (s *Server) getEvents(c echo.Context) error {
-	id, err := threadID(c)
-	if err != nil {
-		return err
-	}
-	n, err := limit(c, 500, 10_000)
-	if err != nil {
-		return err
-	}
-	var opts hub.Options
-	if c.QueryParams().Has("after") {
-		if opts.After, err = thread.ParseCursor(c.QueryParam("after")); err != nil {
-			return err
-		}
-	}
-	if opts.Replay, err = parseReplay(c.QueryParam("replay")); err != nil {
-		return err
-	}
-	batches, more, err := s.Hub.Read(c.Request().Context(), id, opts, n)
-	if err != nil {
-		return err
-	}
-	return c.JSONBlob(http.StatusOK, appendPage(nil, opts.After, batches, more))
-}
-
-func appendPage(dst []byte, cursor thread.Cursor, batches []hub.Batch, more bool) []byte {
-	dst = append(dst, `{"batches":[`...)
-	for i, b := range batches {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		cursor = b.To
-		if b.Kind == hub.Reset {
-			dst = append(dst, `{"reset":true,`...)
-			dst = append(dst, wire.AppendReset(nil, string(b.RunID), b.From.String())[1:]...)
-			continue
-		}
-		dst = wire.Events{
-			RunID: string(b.RunID), From: b.From.String(), To: b.To.String(), Replay: true, Events: b.Events,
-		}.Append(dst)
-	}
-	dst = append(dst, `],"cursor":"`...)
-	dst = cursor.Append(dst)
-	dst = append(dst, `","more":`...)
-	dst = strconv.AppendBool(dst, more)
-	return append(dst, '}')
 }
 
 // postRun starts a run over HTTP, with the payload of the socket's run.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -24,14 +25,16 @@ type channel struct {
 	joinRef string
 	ctx     context.Context
 	cancel  context.CancelFunc
+	writing sync.Mutex // held while a frame of the membership is written
 
 	mu      sync.Mutex
 	waiting []func()
 	working bool
-	pumping chan struct{} // closed when the pump has ended; nil before it begins
 
-	sub   *hub.Subscription // set by join
-	start thread.Cursor
+	// Set by join, for the requests after it.
+	joined bool
+	sub    *hub.Subscription
+	start  thread.Cursor
 	joining
 }
 
@@ -41,19 +44,38 @@ func newChannel(ss *session, f wire.Frame, id thread.ID) *channel {
 	return ch
 }
 
-// do runs fn after what was asked before it, in a goroutine that lives only while there is something to do.
-func (ch *channel) do(f wire.Frame, fn func()) {
+// quit ends the membership. Once it returns, nothing more of it is written but the answers to its requests.
+func (ch *channel) quit() {
+	ch.cancel()
+	ch.writing.Lock()
+	defer ch.writing.Unlock()
+}
+
+// send writes a frame of the membership and tells whether it did: it does not after quit.
+func (ch *channel) send(frame []byte) bool {
+	ch.writing.Lock()
+	defer ch.writing.Unlock()
+	if ch.ctx.Err() != nil {
+		return false
+	}
+	ch.ss.write(frame)
+	return true
+}
+
+// do runs fn after what was asked before it, in a goroutine that lives only while there is something to do. It is
+// false if too much waits already.
+func (ch *channel) do(fn func()) bool {
 	ch.mu.Lock()
 	defer ch.mu.Unlock()
 	if len(ch.waiting) >= maxWaiting {
-		go ch.ss.refuse(f, errRateLimited)
-		return
+		return false
 	}
 	ch.waiting = append(ch.waiting, fn)
 	if !ch.working {
 		ch.working = true
 		ch.ss.busy.Go(ch.work)
 	}
+	return true
 }
 
 func (ch *channel) work() {
@@ -71,75 +93,64 @@ func (ch *channel) work() {
 	}
 }
 
-// wait waits until the pump of a cancelled channel has ended, so that nothing of it follows.
-func (ch *channel) wait() {
-	ch.mu.Lock()
-	pumping := ch.pumping
-	ch.mu.Unlock()
-	if pumping != nil {
-		<-pumping
-	}
-}
-
-// join subscribes, answers, and starts the pump.
+// join subscribes, answers, and starts the pump. One that was left or joined anew meanwhile is not answered.
 func (ch *channel) join(f wire.Frame) {
-	st, err := ch.subscribe(f)
-	if err == nil && ch.ctx.Err() != nil {
-		ch.sub.Close()
-		return // left, or joined anew, meanwhile
-	}
-	if err != nil {
+	text, err := ch.subscribe(f)
+	switch {
+	case err == nil && ch.send(wire.AppendReply(nil, f, "ok", text)):
+		ch.joined = true
+		ch.ss.busy.Go(ch.pump)
+		return
+	case err != nil && ch.ctx.Err() == nil:
 		ch.cancel()
 		ch.ss.forget(ch)
 		ch.ss.refuse(f, err)
-		return
 	}
-	ch.mu.Lock()
-	ch.pumping = make(chan struct{})
-	ch.mu.Unlock()
-	ch.ss.reply(f, "ok", joinReply{
-		Cursor: ch.start.String(), Resumed: ch.sub.Resumed(), statusReply: replyOf(st), Role: "owner",
-	}.json())
-	ch.ss.busy.Go(ch.pump)
+	if ch.sub != nil {
+		ch.sub.Close()
+	}
 }
 
-func (ch *channel) subscribe(f wire.Frame) (thread.Status, error) {
-	if err := thread.CheckID("thread id", string(ch.id)); err != nil {
-		return thread.Status{}, err
-	}
-	opts, err := parseJoin(f.Payload)
+// subscribe begins the subscription that the join asks for, and returns the answer to it.
+func (ch *channel) subscribe(f wire.Frame) ([]byte, error) {
+	err := thread.CheckID("thread id", string(ch.id))
 	if err != nil {
-		return thread.Status{}, err
+		return nil, err
 	}
-	ch.joining = opts
-	sub, err := ch.ss.srv.Hub.Subscribe(ch.ctx, ch.id, opts.Options)
+	if ch.joining, err = parseJoin(f.Payload); err != nil {
+		return nil, err
+	}
+	sub, err := ch.ss.srv.Hub.Subscribe(ch.ctx, ch.id, ch.joining.Options)
 	if err != nil {
-		return thread.Status{}, err
+		return nil, err
 	}
 	ch.sub, ch.start = sub, sub.Start()
 	st, err := ch.ss.srv.Runs.Status(ch.ctx, ch.id)
 	if err != nil {
-		sub.Close()
+		return nil, err
 	}
-	return st, err
+	return json.Marshal(joinReply{
+		Cursor: ch.start.String(), Resumed: sub.Resumed(), statusReply: replyOf(st), Role: "owner",
+	})
 }
 
 // pump writes what lies ahead of the subscription until the membership or the socket ends.
 func (ch *channel) pump() {
-	defer close(ch.pumping)
+	defer ch.cancel()
 	defer ch.sub.Close()
 	var buf []byte
 	for {
 		b, err := ch.sub.Next(ch.ctx)
+		if err == nil {
+			buf, err = ch.frame(buf[:0], b)
+		}
 		if err != nil {
 			ch.end(err)
 			return
 		}
-		if buf, err = ch.frame(buf[:0], b); err != nil {
-			ch.end(err)
+		if !ch.send(buf) {
 			return
 		}
-		ch.ss.write(buf)
 		if cap(buf) > 64<<10 {
 			buf = nil
 		}
@@ -184,15 +195,14 @@ func (ch *channel) end(err error) {
 	if ch.ctx.Err() != nil {
 		return
 	}
+	last := wire.EventError // the client joins again after its back-off, with its cursor
+	switch {
+	case errors.Is(err, thread.ErrDeleted):
+		last = wire.EventClose
+		ch.send(wire.AppendPush(nil, ch.joinRef, ch.topic, wire.EventDeleted, []byte("{}")))
+	case !errors.Is(err, thread.ErrDraining):
+		ch.ss.srv.report(problem(err), "subscription", fmt.Errorf("thread %s: %w", ch.id, err))
+	}
+	ch.send(wire.AppendPush(nil, ch.joinRef, ch.topic, last, []byte("{}")))
 	ch.ss.forget(ch)
-	if errors.Is(err, thread.ErrDeleted) {
-		ch.ss.push(ch.joinRef, ch.topic, wire.EventDeleted, []byte("{}"))
-		ch.ss.push(ch.joinRef, ch.topic, wire.EventClose, []byte("{}"))
-		return
-	}
-	if !errors.Is(err, thread.ErrDraining) {
-		ch.ss.srv.report(problem(err), "subscription failed", fmt.Errorf("thread %s: %w", ch.id, err))
-	}
-	// The client joins again after its back-off, with its cursor.
-	ch.ss.push(ch.joinRef, ch.topic, wire.EventError, []byte("{}"))
 }

@@ -1,9 +1,11 @@
 package web
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/threadcast/threadcast/persistence/thread"
@@ -48,6 +50,19 @@ var failures = []failure{
 	{errRateLimited, "rate_limited", http.StatusTooManyRequests},
 }
 
+// words is what a person reads of err: its first line, which is without what happened besides, and without the name
+// of a kind of error that the code says already.
+func (f failure) words(err error) string {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	switch f.err {
+	case thread.ErrBadInput, thread.ErrBadCursor, thread.ErrTooLarge:
+		if _, detail, ok := strings.Cut(text, f.err.Error()+": "); ok {
+			return detail
+		}
+	}
+	return text
+}
+
 // Problem is an error as clients see it, on socket and HTTP alike.
 type Problem struct {
 	Code    string `json:"code"`
@@ -71,7 +86,7 @@ func problem(err error) Problem {
 		if errors.Is(err, f.err) {
 			p.Code, p.status = f.code, f.status
 			if f.status < http.StatusInternalServerError {
-				p.Message = err.Error()
+				p.Message = f.words(err)
 			}
 			break
 		}
@@ -100,9 +115,11 @@ func (p Problem) internal() bool {
 }
 
 func (p Problem) json() []byte {
-	text, err := json.Marshal(p)
-	if err != nil {
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(p); err != nil {
 		panic(err) // strings and a number
 	}
-	return text
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"encoding/json"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/threadcast/threadcast/hub"
 	"github.com/threadcast/threadcast/persistence/thread"
@@ -16,7 +17,7 @@ type fields map[string]json.RawMessage
 
 func parseFields(payload []byte) (fields, error) {
 	var f fields
-	if err := json.Unmarshal(payload, &f); err != nil || f == nil {
+	if err := json.Unmarshal(payload, &f); err != nil || f == nil || !utf8.Valid(payload) {
 		return nil, badInput("the payload is not a JSON object")
 	}
 	return f, nil

@@ -2,10 +2,8 @@ package web
 
 import (
 	"errors"
-	"io/fs"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
@@ -16,17 +14,29 @@ func (s *Server) Register(e *echo.Echo) {
 	e.HTTPErrorHandler = s.answerError
 	e.GET("/socket/websocket", s.socket)
 	e.GET("//socket/websocket", s.socket)
-	e.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
-	e.GET("/readyz", s.ready)
-	api := e.Group("/api", middleware.BodyLimit(strconv.FormatInt(s.cfg.MaxFrame, 10)))
-	api.GET("/agents", s.listAgents)
-	api.GET("/threads", s.listThreads)
-	api.GET("/threads/:id", s.getThread)
+	e.Match(reading, "/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
+	e.Match(reading, "/readyz", s.ready)
+	api := e.Group("/api", middleware.BodyLimit(strconv.FormatInt(s.cfg.MaxFrame, 10)), apiHeaders)
+	api.Match(reading, "/agents", s.listAgents)
+	api.Match(reading, "/threads", s.listThreads)
+	api.Match(reading, "/threads/:id", s.getThread)
 	api.DELETE("/threads/:id", s.deleteThread)
-	api.GET("/threads/:id/events", s.getEvents)
+	api.Match(reading, "/threads/:id/events", s.getEvents)
 	api.POST("/threads/:id/runs", s.postRun)
 	api.POST("/threads/:id/stop", s.postStop)
 	s.registerPage(e)
+}
+
+// reading is the methods that change nothing. What is written in answer to a HEAD, net/http leaves out.
+var reading = []string{http.MethodGet, http.MethodHead}
+
+// apiHeaders keeps answers, which are of the moment, out of caches, and browsers from reading them as anything else.
+func apiHeaders(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		c.Response().Header().Set("Cache-Control", "no-store")
+		c.Response().Header().Set("X-Content-Type-Options", "nosniff")
+		return next(c)
+	}
 }
 
 // ready is green while the node takes work and its stores answer.
@@ -54,7 +64,9 @@ func (s *Server) answerError(err error, c echo.Context) {
 		p.Code, p.status = statusCode(he.Code), he.Code
 		p.Message = http.StatusText(he.Code) + "."
 	}
-	s.report(p, "request failed", err)
+	if c.Request().Context().Err() == nil { // else the client has gone, and err may come of that
+		s.report(p, c.Request().Method+" "+c.Path(), err)
+	}
 	if c.Request().Method == http.MethodHead {
 		_ = c.NoContent(p.status)
 		return
@@ -78,43 +90,4 @@ func statusCode(status int) string {
 		return "bad_input"
 	}
 	return "internal"
-}
-
-// registerPage serves the page: its files, and index.html wherever a person may open or reload it.
-func (s *Server) registerPage(e *echo.Echo) {
-	index := func(c echo.Context) error {
-		h := c.Response().Header()
-		h.Set("Cache-Control", "no-cache")
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("X-Frame-Options", "SAMEORIGIN")
-		h.Set("Content-Security-Policy", "default-src 'self'; img-src 'self' data: https:; "+
-			"style-src 'self' 'unsafe-inline'; object-src 'none'; base-uri 'none'; frame-ancestors 'self'")
-		if s.Page == nil {
-			return c.HTMLBlob(http.StatusOK, s.NoPage)
-		}
-		html, err := fs.ReadFile(s.Page, "index.html")
-		if err != nil {
-			return err
-		}
-		return c.HTMLBlob(http.StatusOK, html)
-	}
-	e.GET("/", index)
-	e.GET("/t/*", index)
-	if s.Page == nil {
-		return
-	}
-	files := http.FileServerFS(s.Page)
-	e.GET("/*", func(c echo.Context) error {
-		name := strings.TrimPrefix(c.Request().URL.Path, "/")
-		if info, err := fs.Stat(s.Page, name); err != nil || info.IsDir() {
-			return echo.ErrNotFound
-		}
-		if strings.HasPrefix(name, "assets/") {
-			c.Response().Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-		}
-		c.Response().Header().Set("X-Content-Type-Options", "nosniff")
-		files.ServeHTTP(c.Response(), c.Request())
-		return nil
-	})
 }

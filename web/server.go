@@ -131,7 +131,7 @@ func (s *Server) remove(ss *session) {
 }
 
 // Drain makes the server not ready, refuses new sockets, and tells the clients of all others to come back: it closes
-// them with code 1012. It returns when all are gone or ctx is done.
+// them with code 1012. When ctx is done it cuts those that are left. It returns when all are gone.
 func (s *Server) Drain(ctx context.Context) {
 	s.mu.Lock()
 	s.draining.Store(true)

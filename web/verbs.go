@@ -13,28 +13,31 @@ import (
 // stopTimeout bounds how long a caller waits for a run to stop.
 const stopTimeout = 30 * time.Second
 
-// handle answers a push of a joined client.
+// handle answers a push of a joined client. It does so even if the client has left the topic meanwhile.
 func (ch *channel) handle(f wire.Frame) {
+	if !ch.joined {
+		ch.ss.refuse(f, errUnmatched)
+		return
+	}
 	var response any
 	var err error
-	switch f.Event {
+	switch ctx := ch.ss.ctx; f.Event {
 	case "run":
-		response, err = ch.ss.srv.run(ch.ctx, ch.id, f.Payload)
+		response, err = ch.ss.srv.run(ctx, ch.id, f.Payload)
 	case "stop", "stop_run":
 		// A stop is carried out even if its socket is gone by now.
-		response, err = ch.ss.srv.stop(context.WithoutCancel(ch.ctx), ch.id, f.Payload, ch.ss.peer)
+		response, err = ch.ss.srv.stop(context.WithoutCancel(ctx), ch.id, f.Payload, ch.ss.peer)
 	case "status":
-		response, err = ch.ss.srv.status(ch.ctx, ch.id)
+		response, err = ch.ss.srv.status(ctx, ch.id)
 	case "sync":
 		response, err = ch.sync(f.Payload)
 	default:
 		err = fmt.Errorf("%w: %q; a thread takes run, stop, status and sync", errUnknownEvent, f.Event)
 	}
-	if err != nil {
-		ch.ss.refuse(f, err)
-		return
+	var text []byte
+	if err == nil {
+		text, err = json.Marshal(response)
 	}
-	text, err := json.Marshal(response)
 	if err != nil {
 		ch.ss.refuse(f, err)
 		return
@@ -120,14 +123,6 @@ type joinReply struct {
 	Cursor  string `json:"cursor"` // from which the subscription goes on
 	Resumed bool   `json:"resumed"`
 	Role    string `json:"role"`
-}
-
-func (r joinReply) json() []byte {
-	text, err := json.Marshal(r)
-	if err != nil {
-		panic(err) // pending was JSON when it was stored
-	}
-	return text
 }
 
 // sync makes caught_up come once more. The socket delivers in order, so what the server has sent is never missing:

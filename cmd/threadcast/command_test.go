@@ -132,7 +132,7 @@ func TestCommandSaysWhyItCannotServe(t *testing.T) {
 		want []string
 	}{
 		"port in use":      {[]string{"--listen", taken.Addr().String()}, []string{taken.Addr().String(), "in use by another process", "--listen"}},
-		"another's file":   {[]string{"--listen", "127.0.0.1:0", "--database", n.database()}, []string{n.database(), "another process"}},
+		"another's file":   {[]string{"--listen", "127.0.0.1:0", "--database", n.database()}, []string{n.database(), "another threadcast process"}},
 		"not a database":   {[]string{"--listen", "127.0.0.1:0", "--database", text}, []string{text, "not"}},
 		"a folder":         {[]string{"--listen", "127.0.0.1:0", "--database", dir}, []string{dir}},
 		"no such folder":   {[]string{"--listen", "127.0.0.1:0", "--database", filepath.Join(dir, "no", "x.db")}, []string{filepath.Join(dir, "no")}},
@@ -203,7 +203,7 @@ func TestDemoIsAsQuickAsItIsTold(t *testing.T) {
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	n := start(t, "--grace", "60s")
-	n.startRun("long", runRequest{Messages: says("u1", "hold")})
+	n.startRun("long", runRequest{Messages: says("u1", "silence")})
 	n.term()
 	eventually(t, 10*time.Second, "the node says that it shuts down", func() bool {
 		return strings.Contains(n.stderr.String(), "shutting down")

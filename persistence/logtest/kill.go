@@ -65,10 +65,10 @@ func writeForever(dir string, open Opener) error {
 
 func childThread(i int) thread.ID { return thread.ID(fmt.Sprintf("thread %d", i)) }
 
-// writeThread writes one run after the other, each after those that are there.
+// writeThread ends the run that a former child left, and writes one run after the other.
 func writeThread(log Log, id thread.ID, acknowledged func(thread.Cursor)) error {
 	ctx := context.Background()
-	head, err := log.Head(ctx, id)
+	head, err := endLatest(ctx, log, id)
 	if err != nil {
 		return err
 	}
@@ -94,12 +94,34 @@ func writeThread(log Log, id thread.ID, acknowledged func(thread.Cursor)) error 
 		if err := log.Release(ctx, lease); err != nil {
 			return err
 		}
-		if run > 3 && dice.IntN(3) == 0 {
+		if run > 3 {
 			if err := log.Drop(ctx, id, run-3, 0); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// endLatest takes the thread's latest run over and ends it, unless it has ended, and returns the thread's head.
+func endLatest(ctx context.Context, log Log, id thread.ID) (thread.Cursor, error) {
+	head, err := log.Head(ctx, id)
+	if err != nil || head.Run == 0 {
+		return head, err
+	}
+	last, err := log.Read(ctx, id, thread.Cursor{Run: head.Run, Seq: head.Seq - 1}, 1)
+	if err != nil || len(last) != 1 {
+		return head, errors.Join(fmt.Errorf("read %d entries at the head %s", len(last), head), err)
+	}
+	lease, err := log.Acquire(ctx, claim(id, head.Run, "child"), time.Hour)
+	if err != nil {
+		return head, err
+	}
+	if last[0].Kind != thread.KindEnd {
+		if err := log.Append(ctx, lease, []thread.Entry{endEntry(head.Run, head.Seq+1)}); err != nil {
+			return head, err
+		}
+	}
+	return head, log.Release(ctx, lease)
 }
 
 // killed kills a child in mid writing, again and again on the same log, and looks at what is there then.
@@ -108,7 +130,7 @@ func killed(t *testing.T, d *disk) {
 	acknowledged := make(map[thread.ID]thread.Cursor)
 	var token uint64
 	for round := range killRounds {
-		if err := killAfter(d.dir, 1+dice.IntN(600), acknowledged); err != nil {
+		if err := killAfter(d.dir, 1+dice.IntN(150), acknowledged); err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
 		log := d.reopen()
@@ -116,24 +138,29 @@ func killed(t *testing.T, d *disk) {
 			id := childThread(i)
 			afterKill(t, log, id, acknowledged[id])
 		}
-		leases, err := log.Abandoned(t.Context(), 100)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, lease := range leases {
-			if lease.Token <= token {
-				t.Fatalf("round %d: token %d was given after token %d", round, lease.Token, token)
-			}
-		}
-		last := acquire(t, log, claim("other", 1, "parent"), time.Hour)
-		for _, lease := range leases {
-			if last.Token <= lease.Token {
-				t.Fatalf("round %d: token %d was given after token %d", round, last.Token, lease.Token)
-			}
-		}
-		token = last.Token
+		token = greaterToken(t, log, token)
 		d.close()
 	}
+}
+
+// greaterToken expects that the next token is greater than all that are there, and than this one.
+func greaterToken(t *testing.T, log Log, token uint64) uint64 {
+	t.Helper()
+	leases, err := log.Abandoned(t.Context(), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, lease := range leases {
+		token = max(token, lease.Token)
+	}
+	next := acquire(t, log, claim("other", 1, "parent"), time.Hour)
+	if next.Token <= token {
+		t.Fatalf("token %d was given after token %d", next.Token, token)
+	}
+	if err := log.Release(t.Context(), next); err != nil {
+		t.Fatal(err)
+	}
+	return next.Token
 }
 
 // killAfter runs a child on the log until it has acknowledged n appends, and kills it. It notes in acknowledged what

@@ -18,7 +18,7 @@ func writerDSN(path string, opts Options) string {
 		"_txlock": {"immediate"},
 		"_pragma": {
 			"journal_mode(WAL)", "synchronous(NORMAL)", "foreign_keys(1)", "temp_store(MEMORY)",
-			"cache_size(-16384)", "journal_size_limit(" + strconv.Itoa(walLimit) + ")",
+			"cache_size(-16384)", "wal_autocheckpoint(4000)", "journal_size_limit(" + strconv.Itoa(walLimit) + ")",
 		},
 	})
 }

@@ -1,24 +1,32 @@
 package sqlitefile
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gofrs/flock"
 
 	"github.com/threadcast/threadcast/persistence/thread"
 )
 
+// lockPatience is how long the lock of another process is waited for.
+const lockPatience = time.Second
+
 // lockFile takes the lock that keeps other threadcast processes away from the file. It is on a file beside it, which
 // stays there: removing it could let two processes lock two files of one name. The system gives the lock
-// back when the process ends, however it ends.
-func lockFile(path string) (*flock.Flock, error) {
+// back when the process ends, however it ends. A process that was just killed may take a moment to be gone: so it is
+// tried for a second.
+func lockFile(ctx context.Context, path string) (*flock.Flock, error) {
 	name := path + ".lock"
 	lock := flock.New(name, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
-	locked, err := lock.TryLock()
-	if err != nil {
+	bounded, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	locked, err := lock.TryLockContext(bounded, 10*time.Millisecond)
+	if err != nil && bounded.Err() == nil {
 		return nil, fmt.Errorf("lock the database file; its directory has to be writable: %w", err)
 	}
 	if !locked {

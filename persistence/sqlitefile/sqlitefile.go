@@ -64,7 +64,7 @@ func Open(ctx context.Context, path string, opts Options) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, err := lockFile(path)
+	lock, err := lockFile(ctx, path)
 	if err != nil {
 		return nil, err
 	}

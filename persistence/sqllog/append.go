@@ -68,23 +68,19 @@ func (g *group) append(ls thread.Lease, entries []thread.Entry) error {
 	if err != nil || len(fresh) == 0 {
 		return err
 	}
-	r := g.grow(ls.Thread, fresh[0])
-	g.insert(ls.Thread, fresh)
-	last := fresh[len(fresh)-1]
-	r.last, r.ended = last.Seq, last.Kind == thread.KindEnd
+	g.store(g.run(ls.Thread, fresh[0]), fresh)
 	g.batches = append(g.batches, batch{thread: ls.Thread, entries: fresh})
 	return nil
 }
 
-// grow returns the run that the entry goes to, which it creates if need be.
-func (g *group) grow(id thread.ID, e thread.Entry) *run {
+// run returns the run that the entry goes to, which it creates if need be.
+func (g *group) run(id thread.ID, e thread.Entry) *run {
 	c := g.edit(id)
 	i, found := c.find(e.Run)
 	if !found {
-		g.exec(insertRun, string(id), int64(e.Run), string(e.RunID))
-		g.sweepBefore(id, e.Run)
-		g.born++
-		c.runs = slices.Insert(c.runs, i, run{number: e.Run, id: e.RunID, birth: g.born})
+		g.given.ref++
+		g.exec(insertRun, int64(g.given.ref), string(id), int64(e.Run), string(e.RunID))
+		c.runs = slices.Insert(c.runs, i, run{number: e.Run, id: e.RunID, ref: g.given.ref})
 	}
 	return &c.runs[i]
 }

@@ -20,8 +20,9 @@ func (l *Log) Drop(ctx context.Context, id thread.ID, number uint64, keep time.D
 			g.remove(id, i)
 		default:
 			at := l.opts.Now().Add(keep)
-			g.exec(updateDropAt, at.UnixMilli(), string(id), int64(number))
-			g.edit(id).runs[i].dropAt = at
+			r := &g.edit(id).runs[i]
+			r.dropAt = at
+			g.exec(updateDropAt, at.UnixMilli(), int64(r.ref))
 			g.after = append(g.after, func() { l.janitor.note(due{at: at, thread: id, run: number}) })
 		}
 		return nil
@@ -48,12 +49,15 @@ func (l *Log) Forget(ctx context.Context, id thread.ID) error {
 	return nil
 }
 
-// remove takes the thread's ith run out of the log. Its rows become garbage.
+// remove takes the thread's ith run out of the log. Its rows in log_entries become garbage, those in log_recent go
+// when their turn comes.
 func (g *group) remove(id thread.ID, i int) {
 	c := g.edit(id)
-	number := int64(c.runs[i].number)
-	g.exec(deleteRun, string(id), number)
-	g.exec(insertGarbage, string(id), number)
+	r := c.runs[i]
 	c.runs = slices.Delete(c.runs, i, i+1)
-	g.after = append(g.after, g.log.janitor.litter)
+	g.exec(deleteRun, int64(r.ref))
+	if r.settled > 0 {
+		g.exec(insertGarbage, int64(r.ref))
+		g.after = append(g.after, g.log.janitor.litter)
+	}
 }

@@ -15,9 +15,9 @@ type group struct {
 	err error   // of the first statement that failed
 
 	contents  map[thread.ID]*content // those that the group changes
-	token     uint64
-	born      uint64
-	rows      []any       // of the entries to insert, five values each
+	given     counters
+	recent    []any       // rows to be inserted into log_recent
+	entries   []any       // rows to be inserted into log_entries
 	batches   []batch     // for the tails
 	forgotten []thread.ID // whose tails end
 	after     []func()    // to be called once it is committed
@@ -30,7 +30,7 @@ type batch struct {
 }
 
 func newGroup(l *Log) *group {
-	return &group{log: l, contents: make(map[thread.ID]*content), token: l.index.token, born: l.index.born}
+	return &group{log: l, contents: make(map[thread.ID]*content), given: l.index.given}
 }
 
 // do does the requests and commits. refusals receives the errors of those that are refused.
@@ -110,24 +110,17 @@ func (g *group) query(text string, args []any, into ...any) error {
 	return err
 }
 
-// insert notes entries of a thread to be inserted.
-func (g *group) insert(id thread.ID, entries []thread.Entry) {
-	for _, e := range entries {
-		data := e.Data
-		if data == nil {
-			data = []byte{} // nil would be NULL
-		}
-		g.rows = append(g.rows, string(id), int64(e.Run), int64(e.Seq), int64(e.Kind), data)
-	}
+// flush inserts the rows that were noted, many with one statement.
+func (g *group) flush() {
+	g.insert(recentTable, g.recent)
+	g.insert(entriesTable, g.entries)
+	g.recent, g.entries = nil, nil
 }
 
-// flush inserts the entries that were noted, many with one statement.
-func (g *group) flush() {
-	rows := g.rows
-	g.rows = nil
+func (g *group) insert(t table, rows []any) {
 	for _, n := range insertSizes {
-		for ; len(rows) >= 5*n && g.err == nil; rows = rows[5*n:] {
-			g.exec(insertEntries(n), rows[:5*n]...)
+		for width := n * t.columns; len(rows) >= width && g.err == nil; rows = rows[width:] {
+			g.exec(t.insert(n), rows[:width]...)
 		}
 	}
 }

@@ -13,8 +13,14 @@ import (
 type index struct {
 	mu     sync.RWMutex
 	topics map[thread.ID]*topic
-	token  uint64 // the latest lease token given
-	born   uint64 // the latest birth given to a run
+	given  counters
+}
+
+// counters are the latest numbers that were given. Each only grows.
+type counters struct {
+	token uint64 // to a lease
+	ref   uint64 // to a run
+	id    uint64 // to a row of log_recent
 }
 
 // topic is what the process knows of one thread. It is there while there is anything to know.
@@ -35,10 +41,15 @@ var noContent = &content{}
 type run struct {
 	number uint64
 	id     thread.RunID
-	last   uint64 // seq of its last entry
+	ref    uint64 // tells a run from one of the same number that was dropped before
 	ended  bool
 	dropAt time.Time // zero while nobody asked to drop it
-	birth  uint64    // tells a run from one of the same number that was dropped before
+
+	last    uint64         // seq of its last entry
+	settled uint64         // seq of its last entry in log_entries
+	recent  []thread.Entry // those after: they are in log_recent
+	bytes   int            // of recent
+	firstID uint64         // in log_recent, of the first of them
 }
 
 // content returns what is committed of a thread.
@@ -73,7 +84,7 @@ func (x *index) tidy(id thread.ID) {
 func (x *index) publish(g *group) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.token, x.born = g.token, g.born
+	x.given = g.given
 	for _, id := range g.forgotten {
 		if t := x.topics[id]; t != nil {
 			for tl := range t.tails {
@@ -96,10 +107,10 @@ func (x *index) publish(g *group) {
 }
 
 // replace makes all of the contents known in place of what was, and tells all tails to look for themselves.
-func (x *index) replace(contents map[thread.ID]*content, token, born uint64) {
+func (x *index) replace(contents map[thread.ID]*content, given counters) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.token, x.born = token, born
+	x.given = given
 	for id, t := range x.topics {
 		if contents[id] == nil {
 			t.content = noContent

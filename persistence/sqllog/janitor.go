@@ -22,9 +22,11 @@ const never = time.Duration(math.MaxInt64)
 
 // janitor knows what is to be dropped, and whether there is garbage. It belongs to the committer.
 type janitor struct {
-	dues    dues
-	garbage bool      // there may be some
-	paused  time.Time // it could not be deleted: not before this, by the system's clock
+	dues     dues
+	garbage  bool      // there may be some
+	first    uint64    // id before which log_recent has no rows
+	trimming bool      // there is more to delete from the beginning of log_recent
+	paused   time.Time // something could not be deleted: not before this, by the system's clock
 }
 
 // due says when a run is to be dropped.
@@ -38,9 +40,9 @@ func (j *janitor) note(d due) { heap.Push(&j.dues, d) }
 
 func (j *janitor) litter() { j.garbage = true }
 
-// reset makes the janitor know what is in the contents, and nothing else.
-func (j *janitor) reset(contents map[thread.ID]*content, garbage bool) {
-	*j = janitor{garbage: garbage, paused: j.paused}
+// reset makes the janitor know what is in the contents, that log_recent begins with first, and nothing else.
+func (j *janitor) reset(contents map[thread.ID]*content, first uint64) {
+	*j = janitor{garbage: true, first: first, paused: j.paused}
 	for id, c := range contents {
 		for _, r := range c.runs {
 			if !r.dropAt.IsZero() {
@@ -53,7 +55,7 @@ func (j *janitor) reset(contents map[thread.ID]*content, garbage bool) {
 // wait tells how long there is nothing to do.
 func (j *janitor) wait(now time.Time) time.Duration {
 	wait := never
-	if j.garbage {
+	if j.garbage || j.trimming {
 		wait = 0
 	}
 	if len(j.dues) > 0 {
@@ -62,10 +64,13 @@ func (j *janitor) wait(now time.Time) time.Duration {
 	return max(wait, time.Until(j.paused), 0)
 }
 
-// clean drops what is due, and deletes one chunk of garbage.
+// clean drops what is due, and deletes one chunk of what is not needed any more.
 func (l *Log) clean() {
 	j := &l.janitor
 	now := l.opts.Now()
+	if l.index.given.id-j.first >= recentMost {
+		j.trimming = true
+	}
 	if time.Now().Before(j.paused) || j.wait(now) > 0 {
 		return
 	}
@@ -73,12 +78,15 @@ func (l *Log) clean() {
 	for len(j.dues) > 0 && !j.dues[0].at.After(now) && len(taken) < groupRequests {
 		taken = append(taken, heap.Pop(&j.dues).(due))
 	}
-	more := false
+	next := *j
 	err := l.try([]*request{{op: func(g *group) error {
 		for _, d := range taken {
 			g.dropDue(d)
 		}
-		more = g.sweep()
+		if j.trimming {
+			next.first, next.trimming = g.trim(j.first)
+		}
+		next.garbage = (j.garbage || len(taken) > 0) && g.sweep()
 		return nil
 	}}}, make([]error, 1))
 	if err != nil {
@@ -89,7 +97,7 @@ func (l *Log) clean() {
 		j.paused = time.Now().Add(chunkRetry)
 		return
 	}
-	j.garbage = more
+	j.first, j.trimming, j.garbage = next.first, next.trimming, next.garbage
 }
 
 // dropDue removes a run unless it is gone, or its time was changed.
@@ -102,29 +110,20 @@ func (g *group) dropDue(d due) {
 
 // sweep deletes a chunk of garbage, and tells whether there may be more.
 func (g *group) sweep() bool {
-	var id string
-	var number, to int64
-	if err := g.query(selectGarbage, nil, &id, &number); err != nil {
+	var ref int64
+	if err := g.query(selectGarbage, nil, &ref); err != nil {
 		return err != sql.ErrNoRows
 	}
 	var last sql.NullInt64
-	if err := g.query(selectChunk, []any{id, number, chunkEntries, chunkBytes}, &last); err != nil {
+	if err := g.query(selectChunk, []any{ref, chunkEntries, chunkBytes}, &last); err != nil {
 		return true
 	}
-	if to = last.Int64; !last.Valid {
-		g.exec(deleteGarbage, id, number)
-		return true
+	if last.Valid {
+		g.exec(deleteEntries, ref, last.Int64)
+	} else {
+		g.exec(deleteGarbage, ref)
 	}
-	g.exec(deleteEntries, id, number, to)
 	return true
-}
-
-// sweepBefore deletes what is left of a run of this number that was dropped, all of it, before another begins.
-func (g *group) sweepBefore(id thread.ID, number uint64) {
-	if g.exec(deleteGarbage, string(id), int64(number)) > 0 {
-		g.flush() // the run that was dropped may have been added to by the same group
-		g.exec(deleteEntries, string(id), int64(number), int64(math.MaxInt64))
-	}
 }
 
 // dues is a heap, the earliest first.

@@ -56,13 +56,13 @@ func (l *Log) Acquire(ctx context.Context, claim thread.Claim, ttl time.Duration
 		if old != nil {
 			g.after = append(g.after, old.poke)
 		}
-		g.token++
+		g.given.token++
 		got = &lease{
-			Lease: thread.Lease{Claim: claim, Token: g.token, Acquired: now, Deadline: now.Add(ttl)},
+			Lease: thread.Lease{Claim: claim, Token: g.given.token, Acquired: now, Deadline: now.Add(ttl)},
 			asked: make(chan struct{}, 1),
 		}
-		g.exec(updateToken, int64(g.token))
-		g.exec(insertLease, string(claim.Thread), string(claim.RunID), claim.Owner, int64(g.token), now.UnixMilli())
+		g.exec(updateToken, int64(g.given.token))
+		g.exec(insertLease, string(claim.Thread), string(claim.RunID), claim.Owner, int64(g.given.token), now.UnixMilli())
 		g.edit(claim.Thread).lease = got
 		return nil
 	}})

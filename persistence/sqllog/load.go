@@ -3,6 +3,7 @@ package sqllog
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"time"
 
 	"github.com/threadcast/threadcast/persistence/thread"
@@ -16,12 +17,12 @@ func (l *Log) reload(ctx context.Context) error {
 		return classify(err)
 	}
 	defer tx.Rollback()
-	ld := loader{ctx: ctx, tx: tx, log: l, contents: make(map[thread.ID]*content), born: l.index.born}
+	ld := loader{ctx: ctx, tx: tx, log: l, contents: make(map[thread.ID]*content), places: make(map[uint64]place)}
 	if err := ld.load(); err != nil {
-		return classify(err)
+		return err
 	}
-	l.index.replace(ld.contents, ld.token, ld.born)
-	l.janitor.reset(ld.contents, ld.litter)
+	l.index.replace(ld.contents, ld.given)
+	l.janitor.reset(ld.contents, ld.first)
 	l.stale = false
 	return nil
 }
@@ -32,19 +33,21 @@ type loader struct {
 	tx       *sql.Tx
 	log      *Log
 	contents map[thread.ID]*content
-	token    uint64
-	born     uint64
-	litter   bool // there is garbage
+	places   map[uint64]place // of the runs, by ref
+	given    counters
+	first    uint64 // id of the first row of log_recent; 0 if there is none
 }
 
 func (ld *loader) load() error {
-	if err := ld.tx.QueryRowContext(ld.ctx, selectToken).Scan(&ld.token); err != nil {
-		return err
-	}
-	if err := ld.tx.QueryRowContext(ld.ctx, `SELECT EXISTS (`+selectGarbage+`)`).Scan(&ld.litter); err != nil {
-		return err
+	for text, into := range map[string]*uint64{selectToken: &ld.given.token, selectDropped: &ld.given.ref} {
+		if err := ld.tx.QueryRowContext(ld.ctx, text).Scan(into); err != nil {
+			return classify(err)
+		}
 	}
 	if err := ld.each(selectRuns, ld.run); err != nil {
+		return err
+	}
+	if err := ld.each(selectRecent, ld.recent); err != nil {
 		return err
 	}
 	return ld.each(selectLeases, ld.lease)
@@ -54,7 +57,7 @@ func (ld *loader) load() error {
 func (ld *loader) each(text string, take func(*sql.Rows) error) error {
 	rows, err := ld.tx.QueryContext(ld.ctx, text)
 	if err != nil {
-		return err
+		return classify(err)
 	}
 	defer rows.Close()
 	for rows.Next() {
@@ -62,7 +65,10 @@ func (ld *loader) each(text string, take func(*sql.Rows) error) error {
 			return err
 		}
 	}
-	return rows.Err()
+	if err := rows.Err(); err != nil {
+		return classify(err)
+	}
+	return nil
 }
 
 func (ld *loader) content(id thread.ID) *content {
@@ -77,19 +83,55 @@ func (ld *loader) content(id thread.ID) *content {
 func (ld *loader) run(rows *sql.Rows) error {
 	var id thread.ID
 	var r run
-	var drop sql.NullInt64
-	var kind thread.Kind
-	if err := rows.Scan(&id, &r.number, &r.id, &drop, &r.last, &kind); err != nil {
-		return err
+	var drop, last, kind sql.NullInt64
+	if err := rows.Scan(&r.ref, &id, &r.number, &r.id, &drop, &last, &kind); err != nil {
+		return classify(err)
 	}
 	if drop.Valid {
 		r.dropAt = time.UnixMilli(drop.Int64)
 	}
-	r.ended = kind == thread.KindEnd
-	ld.born++
-	r.birth = ld.born
+	r.settled = uint64(last.Int64)
+	r.last = r.settled
+	r.ended = thread.Kind(kind.Int64) == thread.KindEnd
+	ld.given.ref = max(ld.given.ref, r.ref)
+	ld.places[r.ref] = place{thread: id, run: r.number}
 	c := ld.content(id)
 	c.runs = append(c.runs, r)
+	return nil
+}
+
+// recent takes a row of log_recent. Those of runs that were dropped, and those that are settled, are still there.
+func (ld *loader) recent(rows *sql.Rows) error {
+	var id, ref uint64
+	var e thread.Entry
+	if err := rows.Scan(&id, &ref, &e.Seq, &e.Kind, &e.Data); err != nil {
+		return classify(err)
+	}
+	ld.given.id = id
+	if ld.first == 0 {
+		ld.first = id
+	}
+	ld.given.ref = max(ld.given.ref, ref)
+	at, known := ld.places[ref]
+	if !known {
+		return nil
+	}
+	c := ld.content(at.thread)
+	i, _ := c.find(at.run)
+	r := &c.runs[i]
+	switch {
+	case e.Seq <= r.last:
+		return nil
+	case e.Seq > r.last+1:
+		return fmt.Errorf("%w: entries after %d of run %d of thread %s are missing",
+			thread.ErrCorrupt, r.last, r.number, at.thread)
+	case len(r.recent) == 0:
+		r.firstID = id
+	}
+	e.Run, e.RunID = r.number, r.id
+	r.recent = append(r.recent, e)
+	r.bytes += len(e.Data)
+	r.last, r.ended = e.Seq, e.Kind == thread.KindEnd
 	return nil
 }
 
@@ -98,7 +140,7 @@ func (ld *loader) lease(rows *sql.Rows) error {
 	var acquired int64
 	var stopBy sql.NullString
 	if err := rows.Scan(&found.Thread, &found.RunID, &found.Owner, &found.Token, &acquired, &stopBy); err != nil {
-		return err
+		return classify(err)
 	}
 	if known := ld.log.index.content(found.Thread).lease; known.is(found.Token) {
 		found = *known

@@ -53,14 +53,19 @@ func (l *Log) readRun(ctx context.Context, id thread.ID, after thread.Cursor, b 
 		if !ok {
 			return nil, nil
 		}
-		p := page{run: r, before: before, entries: int(min(uint64(b.entries), r.last-before)), bytes: b.bytes}
-		entries, err := l.readPage(ctx, id, p)
+		if before >= r.settled {
+			recent := r.recent[before-r.settled:]
+			n := min(len(recent), b.entries)
+			return recent[:n:n], nil
+		}
+		p := page{run: r, before: before, entries: int(min(uint64(b.entries), r.settled-before)), bytes: b.bytes}
+		entries, err := l.readPage(ctx, p)
 		if err != nil || entries != nil {
 			return entries, err
 		}
 		// They are not there. That is right only if the run was dropped since.
 		c := l.index.content(id)
-		if i, found := c.find(r.number); found && c.runs[i].birth == r.birth {
+		if i, found := c.find(r.number); found && c.runs[i].ref == r.ref {
 			return nil, fmt.Errorf("%w: entries after %d of run %d are missing", thread.ErrCorrupt, before, r.number)
 		}
 	}
@@ -74,9 +79,9 @@ type page struct {
 	bytes   int    // after so many bytes it may end before
 }
 
-// readPage reads a page from the file; nil if it is not all there.
-func (l *Log) readPage(ctx context.Context, id thread.ID, p page) ([]thread.Entry, error) {
-	rows, err := l.page.QueryContext(ctx, string(id), int64(p.run.number), int64(p.before), p.entries)
+// readPage reads a page from log_entries; nil if it is not all there.
+func (l *Log) readPage(ctx context.Context, p page) ([]thread.Entry, error) {
+	rows, err := l.page.QueryContext(ctx, int64(p.run.ref), int64(p.before), p.entries)
 	if err != nil {
 		return nil, l.readError(ctx, err)
 	}

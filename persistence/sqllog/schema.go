@@ -12,20 +12,23 @@ import (
 // migrations are the steps from an empty database to the present tables; step i makes version i+1 of version i. A
 // step that was released never changes.
 var migrations = []string{`
-	CREATE TABLE log_entries (
-		thread TEXT NOT NULL, run INTEGER NOT NULL, seq INTEGER NOT NULL,
-		kind INTEGER NOT NULL, data BLOB NOT NULL,
-		PRIMARY KEY (thread, run, seq)
-	) STRICT, WITHOUT ROWID;
 	CREATE TABLE log_runs (
+		ref INTEGER PRIMARY KEY, -- what the entries name the run by; another if the run is dropped and made anew
 		thread TEXT NOT NULL, run INTEGER NOT NULL, run_id TEXT NOT NULL,
 		drop_at INTEGER, -- unix milliseconds; null while nobody asked to drop it
-		PRIMARY KEY (thread, run)
+		UNIQUE (thread, run)
+	) STRICT;
+	CREATE TABLE log_recent ( -- the latest entries of all runs, in the order in which they came
+		id INTEGER PRIMARY KEY,
+		ref INTEGER NOT NULL, seq INTEGER NOT NULL, kind INTEGER NOT NULL, data BLOB NOT NULL
+	) STRICT;
+	CREATE TABLE log_entries ( -- the entries before, run by run
+		ref INTEGER NOT NULL, seq INTEGER NOT NULL, kind INTEGER NOT NULL, data BLOB NOT NULL,
+		PRIMARY KEY (ref, seq)
 	) STRICT, WITHOUT ROWID;
-	CREATE TABLE log_garbage ( -- runs that were dropped, whose entries are still to be deleted
-		thread TEXT NOT NULL, run INTEGER NOT NULL,
-		PRIMARY KEY (thread, run)
-	) STRICT, WITHOUT ROWID;
+	CREATE TABLE log_garbage ( -- runs that were dropped and have rows in log_entries
+		ref INTEGER PRIMARY KEY
+	) STRICT;
 	CREATE TABLE log_leases (
 		thread TEXT PRIMARY KEY, run_id TEXT NOT NULL, owner TEXT NOT NULL, token INTEGER NOT NULL,
 		acquired INTEGER NOT NULL, -- unix milliseconds; the deadline is known to the process alone, and ends with it

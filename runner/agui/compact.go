@@ -17,9 +17,10 @@ type Event struct {
 // pair that two deltas brought meet again.
 //
 // The events are those of one run or of several, in order. First and Last of a result are the least First and the
-// greatest Last of the events that went into it, so results can overlap, and a folded snapshot can begin before the
-// event in front of it. The END of a stream of chunks covers all of them, those that expand to nothing included.
-// Compacting again changes nothing. What is not an event of AG-UI stays as it is, and so does
+// greatest Last of the events that went into it, so results can overlap, and a folded snapshot or the END of a stream of
+// chunks can begin before the event in front of it. Somebody who has seen the events up to a number n goes on
+// with exactly the results whose First is greater than n, unless some result has First <= n < Last: then there is no way
+// to go on but from the start of the run. Compacting again changes nothing. What is not an event of AG-UI stays as it is, and so does
 // the whole of a run whose chunks break the rules of section 12.
 func Compact(events []Event) []Event {
 	out := make([]Event, 0, min(len(events), 64))

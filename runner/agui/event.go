@@ -134,11 +134,7 @@ func (e *event) raw(f field) []byte {
 
 // text is the decoded text of a string member; nil if it is absent or something else.
 func (e *event) text(f field) []byte {
-	raw := e.raw(f)
-	if !isString(raw) {
-		return nil
-	}
-	return decode(raw)
+	return decode(e.raw(f))
 }
 
 // typeName is the type as it came.

@@ -8,7 +8,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if err := flag.Set("rapid.checks", "500"); err != nil { // the command line may say otherwise
+	if err := flag.Set("rapid.checks", "200"); err != nil { // the command line may say otherwise
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)

@@ -123,11 +123,15 @@ func (d *document) apply(op operation) error {
 			err = errPatch
 		}
 		return err
-	case "copy":
-		n, err := d.at(op.from)
-		if err != nil {
-			return err
-		}
+	}
+	// A move or copy.
+	n, err := d.at(op.from)
+	switch {
+	case err != nil && len(op.path) == 0:
+		return errUnsure // JavaScript clients then replace the document by nothing
+	case err != nil:
+		return err
+	case op.name == "copy":
 		return d.put(op.path, n.clone())
 	}
 	return d.move(op)

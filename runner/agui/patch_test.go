@@ -64,6 +64,8 @@ func TestPatches(t *testing.T) {
 		{"CopyIsDeep", `{"a":{"x":[1]}}`, from("copy", "/a", "/b") + `,` + add("/a/x/-", "2"), `{"a":{"x":[1,2]},"b":{"x":[1]}}`},
 		{"CopyTheDocument", `{"a":{}}`, from("copy", "", "/a/b"), `{"a":{"b":{"a":{}}}}`},
 		{"CopyBeyondTheEnd", `{"l":[1],"b":5}`, from("copy", "/b", "/l/9"), left},
+		{"CopyFromMissingToTheDocument", `{"a":1}`, from("copy", "/x", ""), left},
+		{"MoveFromMissingToTheDocument", `{"a":1}`, from("move", "/x/y", ""), left},
 		{"CopyToAName", `{"l":[1],"b":5}`, from("copy", "/b", "/l/x"), `{"l":[1],"b":5}`},
 		{"CopyUnderAMissingMember", `{"b":5}`, from("copy", "/b", "/n/x"), `{"b":5}`},
 		{"TestNumbersByValue", `{"a":1}`, with("test", "/a", "1.0") + `,` + add("/b", "2"), `{"a":1,"b":2}`},

@@ -155,7 +155,7 @@ func (r *Reducer) startMessage(e *event, role string) {
 		if given := e.text(fRole); given != nil {
 			role = string(given)
 		}
-		h = r.create(e, fMessageID, role)
+		h = create(e, fMessageID, role)
 		h.body.set("content", newNode([]byte(`""`)))
 		if name := e.raw(fName); name != nil && e.typ == textStart {
 			h.body.set("name", newNode(name))
@@ -166,7 +166,7 @@ func (r *Reducer) startMessage(e *event, role string) {
 }
 
 // create makes a message named by a member of the event, with the event's tag.
-func (r *Reducer) create(e *event, id field, role string) *held {
+func create(e *event, id field, role string) *held {
 	h := &held{id: string(e.text(id)), role: role, body: newNode([]byte("{}"))}
 	h.body.set("id", newNode(e.raw(id)))
 	h.body.set("role", newNode(quoted(role)))
@@ -286,7 +286,7 @@ func (r *Reducer) holder(e *event) *held {
 			id = fParentMessageID
 		}
 	}
-	h := r.create(e, id, "assistant")
+	h := create(e, id, "assistant")
 	r.messages = append(r.messages, h)
 	return h
 }
@@ -304,7 +304,7 @@ func (r *Reducer) continueCall(e *event) {
 
 // result is R3.
 func (r *Reducer) result(e *event) {
-	h := r.create(e, fMessageID, "tool")
+	h := create(e, fMessageID, "tool")
 	h.body.set("toolCallId", newNode(e.raw(fToolCallID)))
 	if content := e.raw(fContent); content != nil {
 		h.body.set("content", newNode(content))

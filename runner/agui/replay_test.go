@@ -36,7 +36,7 @@ type fataler interface {
 }
 
 // fieldCase reads the events of a case from testdata/field.
-func fieldCase(t *testing.T, name string) []string {
+func fieldCase(t testing.TB, name string) []string {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("testdata", "field", name+".json"))
 	if err != nil {
@@ -65,27 +65,30 @@ func fieldCase(t *testing.T, name string) []string {
 	return out
 }
 
-func TestCompactedRandomRecords(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		events := numbered(records(t))
-		compacted := agui.Compact(events)
-		sameReplay(t, events, compacted)
-		if err := legal(datas(compacted)); err != nil {
-			t.Fatalf("not legal: %v\n%s", err, texts(compacted))
+func TestCompactedRandomRecords(t *testing.T) { rapid.Check(t, compactsRecords) }
+
+// FuzzCompactRecords runs the same property on records that the fuzzer steers.
+func FuzzCompactRecords(f *testing.F) { f.Fuzz(rapid.MakeFuzz(compactsRecords)) }
+
+func compactsRecords(t *rapid.T) {
+	events := numbered(records(t))
+	compacted := agui.Compact(events)
+	sameReplay(t, events, compacted)
+	if err := legal(datas(compacted)); err != nil {
+		t.Fatalf("not legal: %v\n%s", err, texts(compacted))
+	}
+	if diff := cmp.Diff(written(compacted), written(agui.Compact(compacted))); diff != "" {
+		t.Fatalf("compacted again:\n%s", diff)
+	}
+	if diff := cmp.Diff(written(compacted), written(runByRun(events))); diff != "" {
+		t.Fatalf("compacted run by run:\n%s", diff)
+	}
+	covered(t, events, compacted)
+	for _, e := range compacted {
+		if strings.Contains(string(e.Data), "_CHUNK") {
+			t.Fatalf("a chunk is left: %s", e.Data)
 		}
-		if diff := cmp.Diff(written(compacted), written(agui.Compact(compacted))); diff != "" {
-			t.Fatalf("compacted again:\n%s", diff)
-		}
-		if diff := cmp.Diff(written(compacted), written(runByRun(events))); diff != "" {
-			t.Fatalf("compacted run by run:\n%s", diff)
-		}
-		covered(t, events, compacted)
-		for _, e := range compacted {
-			if strings.Contains(string(e.Data), "_CHUNK") {
-				t.Fatalf("a chunk is left: %s", e.Data)
-			}
-		}
-	})
+	}
 }
 
 func sameReplay(t fataler, events, compacted []agui.Event) {
@@ -212,11 +215,7 @@ func texts(events []agui.Event) string { return strings.Join(written(events), "\
 
 func FuzzCompact(f *testing.F) {
 	for _, name := range []string{"c13-falsy-values", "c33-split-emoji", "c35-nul-and-lone-surrogate", "c36-numbers-and-bytes"} {
-		raw, err := os.ReadFile(filepath.Join("testdata", "field", name+".json"))
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(string(raw))
+		f.Add(strings.Join(fieldCase(f, name), "\n"))
 	}
 	f.Add(strings.Join([]string{
 		`{"type":"RUN_STARTED","threadId":"t","runId":"r"}`,

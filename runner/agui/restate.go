@@ -9,15 +9,15 @@ func (r *Reducer) activity(e *event) {
 	keep := string(e.raw(fReplace)) == "false"
 	i := slices.IndexFunc(r.messages, func(h *held) bool { return h.id == string(e.text(fMessageID)) })
 	if i < 0 {
-		r.messages = append(r.messages, r.newActivity(e))
+		r.messages = append(r.messages, newActivity(e))
 		return
 	}
 	h := r.messages[i]
 	switch {
 	case h.role != "activity" && !keep:
-		r.messages[i] = r.newActivity(e)
+		r.messages[i] = newActivity(e)
 	case h.role == "activity" && !keep:
-		r.messages[i] = r.newActivity(e)
+		r.messages[i] = newActivity(e)
 		if old := h.body.get("metadata"); old != nil {
 			r.messages[i].body.set("metadata", old)
 			r.messages[i].merge(e)
@@ -27,8 +27,8 @@ func (r *Reducer) activity(e *event) {
 	}
 }
 
-func (r *Reducer) newActivity(e *event) *held {
-	h := r.create(e, fMessageID, "activity")
+func newActivity(e *event) *held {
+	h := create(e, fMessageID, "activity")
 	for _, f := range []field{fActivityType, fContent} {
 		if raw := e.raw(f); raw != nil {
 			h.body.set(fieldNames[f], newNode(raw))
@@ -70,7 +70,7 @@ func (r *Reducer) restate(e *event) {
 			order = append(order, h)
 		}
 	}
-	stays := r.outlives(e, has)
+	stays := outlives(e, has)
 	var next []*held
 	placed := map[string]bool{}
 	for _, h := range r.messages {
@@ -91,7 +91,7 @@ func (r *Reducer) restate(e *event) {
 
 // outlives tells which messages stay though a snapshot does not have them: activities if it has none, and reasoning
 // if it has none; or activities of the types that it does not declare to be complete.
-func (r *Reducer) outlives(e *event, has map[string]bool) func(*held) bool {
+func outlives(e *event, has map[string]bool) func(*held) bool {
 	all, types := !has["activity"], map[string]bool(nil)
 	if declared := member(member(e.raw(fMetadata), "@ag-ui/client"), "authoritativeActivityTypes"); declared != nil {
 		all, types = declaredTypes(declared)

@@ -6,8 +6,12 @@ import (
 )
 
 // decode returns the text of a JSON string, without a copy where nothing in it is escaped. A surrogate half without
-// its other half is kept in the three bytes of generalized UTF-8. raw is well formed, quotes included.
+// its other half is kept in the three bytes of generalized UTF-8. raw is well formed, quotes included; what is not a
+// string, or absent, has no text.
 func decode(raw []byte) []byte {
+	if !isString(raw) {
+		return nil
+	}
 	in := raw[1 : len(raw)-1]
 	i := bytes.IndexByte(in, '\\')
 	if i < 0 {

@@ -6,6 +6,8 @@ import { ThreadSession } from "./thread/session";
 import { ThreadList } from "./threads";
 
 const chosenKey = "threadcast.agent";
+const cheap = 12; // ms for a drawing that fits into a frame
+const longestPause = 500; // ms between two drawings
 
 /** What the page holds: the socket, the list of threads, the agents, and the thread that is open. */
 export class App {
@@ -19,6 +21,7 @@ export class App {
   private drafts = new Map<string, string>();
   private listeners = new Set<() => void>();
   private frame: number | undefined;
+  private cost = 0; // of the last drawing, in ms
   private wasBusy = false;
 
   constructor(readonly connection: Connection) {
@@ -40,18 +43,27 @@ export class App {
     return () => this.listeners.delete(listener);
   }
 
-  /** Draws with the next frame of the screen, however many changes come until then. */
+  /**
+   * Draws with the next frame of the screen, however many changes come until then. When drawing is slow, because an answer
+   * is very long or the machine is busy, it is done less often, so that the page keeps answering its reader.
+   */
   schedule(): void {
     if (this.frame !== undefined) return;
-    const draw = () => {
-      this.frame = undefined;
-      if (this.session?.held) return; // its end schedules again
-      this.notice();
-      for (const listener of this.listeners) listener();
-    };
+    const draw = () => this.draw();
+    const pause = this.cost > cheap ? Math.min(3 * this.cost, longestPause) : 0;
     // A hidden page gets no frames; its title still has to follow.
-    if (document.visibilityState === "hidden") this.frame = window.setTimeout(draw, 500);
+    if (document.visibilityState === "hidden") this.frame = window.setTimeout(draw, longestPause);
+    else if (pause > 0) this.frame = window.setTimeout(() => requestAnimationFrame(draw), pause);
     else this.frame = requestAnimationFrame(draw);
+  }
+
+  private draw(): void {
+    this.frame = undefined;
+    if (this.session?.held) return; // its end schedules again
+    const began = performance.now();
+    this.notice();
+    for (const listener of this.listeners) listener();
+    setTimeout(() => (this.cost = performance.now() - began)); // with layout and paint
   }
 
   newThread(): void {

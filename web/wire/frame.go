@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 )
 
 // The events of Phoenix Channels themselves.
@@ -40,6 +41,9 @@ var ErrFrame = errors.New("not a Phoenix v2 frame")
 
 // Parse reads a text frame. A null payload is read as an empty object; any other that is not an object is refused.
 func Parse(text []byte) (Frame, error) {
+	if !utf8.Valid(text) {
+		return Frame{}, fmt.Errorf("%w: it is not UTF-8", ErrFrame)
+	}
 	var parts []json.RawMessage
 	if err := json.Unmarshal(text, &parts); err != nil {
 		return Frame{}, fmt.Errorf("%w: %w", ErrFrame, err)
@@ -84,6 +88,9 @@ func ParseBinary(data []byte) (Frame, error) {
 		n := int(data[1+i])
 		if len(rest) < n {
 			return Frame{}, fmt.Errorf("%w: the binary push breaks off", ErrFrame)
+		}
+		if !utf8.Valid(rest[:n]) {
+			return Frame{}, fmt.Errorf("%w: the head of the binary push is not UTF-8", ErrFrame)
 		}
 		*to, rest = string(rest[:n]), rest[n:]
 	}

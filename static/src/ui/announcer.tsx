@@ -45,7 +45,8 @@ export function Announcer({ session }: { session: ThreadSession }) {
     if (!started.current) speech.current.skip(answer.id, text.length);
     const done = !session.conversation.isWriting(answer.id);
     const line = speech.current.next(answer.id, text, done, Date.now());
-    if (line !== "") lines.current = [...lines.current.slice(1 - kept), { key: (lines.current.at(-1)?.key ?? 0) + 1, text: line }];
+    const key = (lines.current.at(-1)?.key ?? 0) + 1;
+    if (line !== "") lines.current = [...lines.current.slice(1 - kept), { key, text: line }];
   }
   if (session.caughtUp) started.current = true;
   return (

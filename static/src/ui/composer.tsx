@@ -56,11 +56,17 @@ export function Composer({ app, onSent }: { app: App; onSent: () => void }) {
           {hint}
         </span>
         {session.busy ? (
-          <button type="button" class="round stop" data-testid="stop" aria-label="Stop" title="Stop (Esc)" disabled={session.stopping} onClick={() => session.stop()}>
+          <button
+            type="button" class="round stop" data-testid="stop" aria-label="Stop" title="Stop (Esc)"
+            disabled={session.stopping} onClick={() => session.stop()}
+          >
             <Icon name="stop" />
           </button>
         ) : (
-          <button type="submit" class="round send" data-testid="send" aria-label="Send" title="Send (Enter)" disabled={blocked || text.trim() === ""}>
+          <button
+            type="submit" class="round send" data-testid="send" aria-label="Send" title="Send (Enter)"
+            disabled={blocked || text.trim() === ""}
+          >
             <Icon name="send" />
           </button>
         )}
@@ -87,7 +93,10 @@ function AgentPicker({ app }: { app: App }) {
   return (
     <label class="picker">
       <span class="sr-only">Agent</span>
-      <select data-testid="agent" value={app.agentId} disabled={app.session.busy} onChange={(event) => app.chooseAgent(event.currentTarget.value)}>
+      <select
+        data-testid="agent" value={app.agentId} disabled={app.session.busy}
+        onChange={(event) => app.chooseAgent(event.currentTarget.value)}
+      >
         {app.agents.map((agent) => (
           <option key={agent.id} value={agent.id}>
             {agent.id}

@@ -27,7 +27,7 @@ export function RunEnd({ run, conversation, onAgain }: RunEndProps) {
   if (run.state === "stopped") return <p class="marker">Stopped</p>;
   if (run.state === "waiting") return <Asked run={run} conversation={conversation} />;
   return (
-    <div class="notice error" role="alert" data-testid="error-notice" data-code={run.error?.code}>
+    <div class="notice error" role={onAgain ? "alert" : undefined} data-testid="error-notice" data-code={run.error?.code}>
       <Icon name="alert" />
       <div>
         <strong>{titles[run.state]}</strong>

@@ -66,7 +66,10 @@ export function ToolFold({ call, conversation, running }: ToolProps) {
   const busy = running && results.length === 0;
   const status = failed ? "failed" : results.length > 0 ? "done" : busy ? (writing ? "preparing" : "running") : "no result";
   return (
-    <Fold kind="tool-call" icon="tool" title={call.function.name} detail={summary(call.function.arguments)} status={status} busy={busy}>
+    <Fold
+      kind="tool-call" icon="tool" title={call.function.name} detail={summary(call.function.arguments)}
+      status={status} busy={busy}
+    >
       {() => (
         <>
           <Section label="Arguments" text={pretty(call.function.arguments) || "none"} />
@@ -107,7 +110,10 @@ export function ReasoningFold({ message, writing }: { message: Message; writing:
   const text = plainText(message.content);
   const latest = text.trimEnd().slice(-90).replace(/\s+/g, " ");
   return (
-    <Fold kind="reasoning" icon="thought" title={writing ? "Thinking" : "Reasoning"} detail={writing ? latest : undefined} busy={writing}>
+    <Fold
+      kind="reasoning" icon="thought" title={writing ? "Thinking" : "Reasoning"}
+      detail={writing ? latest : undefined} busy={writing}
+    >
       {() => <Markdown text={text} done={!writing} />}
     </Fold>
   );
@@ -116,7 +122,10 @@ export function ReasoningFold({ message, writing }: { message: Message; writing:
 /** An activity of the agent, shown simply. */
 export function ActivityFold({ message }: { message: Message }) {
   return (
-    <Fold kind="activity" icon="activity" title={message.activityType ?? "activity"} detail={summary(JSON.stringify(message.content))}>
+    <Fold
+      kind="activity" icon="activity" title={message.activityType ?? "activity"}
+      detail={summary(JSON.stringify(message.content))}
+    >
       {() => <Section label="Content" text={JSON.stringify(message.content, null, 2)} />}
     </Fold>
   );

@@ -48,7 +48,10 @@ function Question({ interrupt, given, onAnswer }: QuestionProps) {
           <InputForm onAnswer={approve} onDecline={decline} schema={interrupt.responseSchema} />
         ) : (
           <div class="choices">
-            <button type="button" class="button primary" data-testid="approve" disabled={expired} onClick={() => approve({ approved: true })}>
+            <button
+              type="button" class="button primary" data-testid="approve" disabled={expired}
+              onClick={() => approve({ approved: true })}
+            >
               Approve
             </button>
             <button type="button" class="button" data-testid="decline" onClick={decline}>

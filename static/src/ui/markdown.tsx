@@ -4,15 +4,27 @@ import { MarkdownStream, type Block } from "../markdown/blocks";
 import { memo } from "./memo";
 import { CopyButton } from "./copy";
 
+const longest = 200_000; // UTF-16 units that are read as Markdown; reading more would make the page stand still
+
 /** Markdown, sanitised and drawn block by block, so that what is complete stays as it is while the end grows. */
 export function Markdown({ text, done }: { text: string; done: boolean }) {
   const stream = useMemo(() => new MarkdownStream(), []);
+  if (text.length > longest) return <Plain text={text} />;
   const blocks = stream.blocks(text, done);
   return (
     <div class={done ? "markdown" : "markdown writing"}>
       {blocks.map((block, i) => (
         <BlockView key={i} block={block} />
       ))}
+    </div>
+  );
+}
+
+/** A text too long for Markdown, in pieces, so that the browser lays out only those that are seen. */
+function Plain({ text }: { text: string }) {
+  return (
+    <div class="markdown plain">
+      {text.match(/[^]{1,4000}/gu)?.map((piece, i) => <div key={i}>{piece}</div>)}
     </div>
   );
 }

@@ -31,7 +31,10 @@ export function Welcome({ app }: { app: App }) {
         <ul class="suggestions">
           {demo.map((suggestion) => (
             <li key={suggestion.title}>
-              <button type="button" data-testid="suggestion" disabled={app.session.busy} onClick={() => app.send(suggestion.text)}>
+              <button
+                type="button" data-testid="suggestion" disabled={app.session.busy}
+                onClick={() => app.send(suggestion.text)}
+              >
                 <strong>{suggestion.title}</strong>
                 <span>{suggestion.text}</span>
               </button>

@@ -1,0 +1,137 @@
+package main_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/threadcast/threadcast/persistence/thread"
+	"github.com/threadcast/threadcast/web/webtest"
+)
+
+// patience bounds every wait for something that has to come.
+const patience = 2 * time.Minute
+
+// dial opens a socket to the node. It may be called from any goroutine.
+func (n *node) dial(opts *webtest.Options) (*webtest.Client, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return webtest.Dial(ctx, n.url, opts)
+}
+
+// follower follows one thread over sockets, one after the other. Unlike a [webtest.Viewer] it keeps none of the events, so
+// that hundreds can read a long run, and it may go back to where it was before.
+type follower struct {
+	n      *node
+	thread string
+	replay string
+	opts   *webtest.Options
+	pos    thread.Cursor // up to which it has everything
+
+	// take gets every batch, once it is clear that it continues what came before.
+	take func(from, to thread.Cursor, b batch) error
+	// mayReset tells whether the log may have lost the place to which the follower returns.
+	mayReset bool
+
+	client  *webtest.Client
+	channel *webtest.Channel
+
+	joins, events, resets int
+}
+
+// join begins a membership at the follower's position, on a new socket unless it has one.
+func (f *follower) join() (err error) {
+	if f.client == nil {
+		if f.client, err = f.n.dial(f.opts); err != nil {
+			return fmt.Errorf("open a socket: %w", err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	payload := map[string]string{"after": f.pos.String(), "replay": f.replay}
+	if f.channel, err = f.client.Join(ctx, "thread:"+f.thread, payload); err != nil {
+		return fmt.Errorf("join after %s: %w", f.pos, err)
+	}
+	f.joins++
+	var reply struct{ Cursor string }
+	if err := json.Unmarshal(f.channel.Joined(), &reply); err != nil || reply.Cursor != f.pos.String() {
+		return fmt.Errorf("join after %s was answered %s", f.pos, f.channel.Joined())
+	}
+	return nil
+}
+
+// drop cuts the connection without a word.
+func (f *follower) drop() {
+	if f.client != nil {
+		f.client.Drop()
+		f.client = nil
+	}
+}
+
+// leave ends the membership and keeps the socket.
+func (f *follower) leave() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return f.channel.Leave(ctx)
+}
+
+// until handles what comes until done says so.
+func (f *follower) until(done func() bool) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for !done() {
+		p, err := f.channel.Next(ctx)
+		if err == nil {
+			err = f.handle(p)
+		}
+		if err != nil {
+			return fmt.Errorf("follower of %s at %s: %w", f.thread, f.pos, err)
+		}
+	}
+	return nil
+}
+
+func (f *follower) handle(p webtest.Push) error {
+	switch p.Event {
+	case "ag_ui_events":
+		return f.handleEvents(p.Payload)
+	case "reset":
+		if !f.mayReset || f.pos.Run == 0 {
+			return fmt.Errorf("there came reset %s", p.Payload)
+		}
+		f.resets++
+		f.pos = thread.Cursor{Run: f.pos.Run}
+		return nil
+	case "caught_up":
+		var at struct{ Cursor string }
+		if err := json.Unmarshal(p.Payload, &at); err != nil || at.Cursor != f.pos.String() {
+			return fmt.Errorf("there came caught_up %s", p.Payload)
+		}
+		return nil
+	}
+	return fmt.Errorf("there came %s %.200s", p.Event, p.Payload)
+}
+
+func (f *follower) handleEvents(payload []byte) error {
+	var b batch
+	if err := json.Unmarshal(payload, &b); err != nil {
+		return err
+	}
+	from, err := thread.ParseCursor(b.From)
+	to, err2 := thread.ParseCursor(b.To)
+	if err := errors.Join(err, err2); err != nil {
+		return err
+	}
+	next := from.Seq == 0 && from.Run == f.pos.Run+1 // whether the run before was over is for take to say
+	if (from != f.pos && !next) || !from.Before(to) || from.Run != to.Run {
+		return fmt.Errorf("there came a batch from %s to %s", from, to)
+	}
+	f.events += len(b.Events)
+	if err := f.take(from, to, b); err != nil {
+		return fmt.Errorf("batch from %s to %s: %w", from, to, err)
+	}
+	f.pos = to
+	return nil
+}

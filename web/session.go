@@ -1,0 +1,174 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/threadcast/threadcast/persistence/thread"
+	"github.com/threadcast/threadcast/web/wire"
+)
+
+// session is one socket. Its serve goroutine reads; channels write.
+type session struct {
+	srv    *Server
+	conn   *websocket.Conn
+	peer   string
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	mu     sync.Mutex
+	topics map[string]*channel // by topic
+	busy   sync.WaitGroup      // goroutines of channels
+	pings  *time.Timer         // guarded by mu
+	away   bool                // goodbye closes the socket
+}
+
+// serve reads frames until the socket ends, and then waits for all that belongs to it.
+func (ss *session) serve() {
+	defer ss.srv.remove(ss)
+	ss.schedulePing()
+	err := ss.read()
+	switch {
+	case errors.Is(err, wire.ErrFrame):
+		ss.goodbye(closeProtocol, shorten(err.Error()))
+	case errors.Is(err, websocket.ErrMessageTooBig):
+		ss.goodbye(closeTooLarge, "the message is too large")
+	}
+	ss.cancel(err)
+	ss.stopPings()
+	_ = ss.conn.CloseNow()
+	ss.busy.Wait()
+}
+
+func (ss *session) read() error {
+	for {
+		kind, data, err := ss.conn.Read(ss.ctx)
+		if err != nil {
+			return err
+		}
+		parse := wire.Parse
+		if kind == websocket.MessageBinary {
+			parse = wire.ParseBinary
+		}
+		f, err := parse(data)
+		if err != nil {
+			return err
+		}
+		if kind == websocket.MessageBinary {
+			ss.refuse(f, badInput("binary payloads are not taken"))
+			continue
+		}
+		ss.dispatch(f)
+	}
+}
+
+// dispatch hands a frame to whom it concerns. It does not block but for a write.
+func (ss *session) dispatch(f wire.Frame) {
+	switch {
+	case f.Topic == wire.TopicPhoenix && f.Event == wire.EventHeartbeat:
+		ss.reply(f, "ok", []byte("{}"))
+	case f.Event == wire.EventJoin:
+		ss.join(f)
+	case f.Event == wire.EventLeave:
+		ss.leave(f)
+	default:
+		ch := ss.channel(f.Topic)
+		if ch == nil || (f.JoinRef != "" && f.JoinRef != ch.joinRef) {
+			ss.refuse(f, errUnmatched)
+			return
+		}
+		if !ch.do(func() { ch.handle(f) }) {
+			ss.refuse(f, errRateLimited)
+		}
+	}
+}
+
+func (ss *session) channel(topic string) *channel {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.topics[topic]
+}
+
+// join begins a membership. A topic that is joined already is joined anew: the newer membership wins.
+func (ss *session) join(f wire.Frame) {
+	id, ok := strings.CutPrefix(f.Topic, "thread:")
+	if !ok {
+		ss.refuse(f, errUnmatched)
+		return
+	}
+	ch := newChannel(ss, f, thread.ID(id))
+	ss.mu.Lock()
+	old := ss.topics[f.Topic]
+	if old == nil && len(ss.topics) >= ss.srv.cfg.MaxTopics {
+		ss.mu.Unlock()
+		ss.refuse(f, errTooManyTopics)
+		return
+	}
+	ss.topics[f.Topic] = ch
+	ss.mu.Unlock()
+	if old != nil {
+		old.quit()
+		if old.joinRef != ch.joinRef { // else the client would take it for the end of the new one
+			ss.write(wire.AppendPush(nil, old.joinRef, f.Topic, wire.EventClose, []byte("{}")))
+		}
+	}
+	ch.do(func() { ch.join(f) })
+}
+
+// leave ends the membership that the frame belongs to, if it is still the current one.
+func (ss *session) leave(f wire.Frame) {
+	ss.mu.Lock()
+	ch := ss.topics[f.Topic]
+	if ch != nil && (f.JoinRef == "" || f.JoinRef == ch.joinRef) {
+		delete(ss.topics, f.Topic)
+	} else {
+		ch = nil
+	}
+	ss.mu.Unlock()
+	if ch != nil {
+		ch.quit()
+	}
+	ss.reply(f, "ok", []byte("{}"))
+}
+
+// forget removes a membership that ended by itself.
+func (ss *session) forget(ch *channel) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.topics[ch.topic] == ch {
+		delete(ss.topics, ch.topic)
+	}
+}
+
+func (ss *session) reply(f wire.Frame, status string, response []byte) {
+	if f.Ref == "" {
+		return // nobody waits for it
+	}
+	ss.write(wire.AppendReply(nil, f, status, response))
+}
+
+func (ss *session) refuse(f wire.Frame, err error) {
+	if ss.ctx.Err() != nil {
+		return // nobody is there, and err may come of that
+	}
+	p := problem(err)
+	ss.srv.report(p, f.Event, err)
+	ss.reply(f, "error", p.json())
+}
+
+// write writes a frame. A client that does not take it in time loses its socket, and resumes later.
+func (ss *session) write(frame []byte) {
+	ctx, cancel := context.WithTimeout(ss.ctx, ss.srv.cfg.WriteTimeout)
+	defer cancel()
+	if err := ss.conn.Write(ctx, websocket.MessageText, frame); err != nil {
+		if ctx.Err() != nil && ss.ctx.Err() == nil {
+			ss.srv.cfg.Logger.Info("socket closed: its client does not read", "code", int(closeSlow), "peer", ss.peer)
+		}
+		ss.fail(err)
+	}
+}

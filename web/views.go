@@ -1,0 +1,58 @@
+package web
+
+import (
+	"time"
+
+	"github.com/threadcast/threadcast/persistence/thread"
+)
+
+// threadView is a thread in a list.
+type threadView struct {
+	ID       thread.ID     `json:"id"`
+	Title    string        `json:"title"`
+	State    string        `json:"state"`
+	RunID    *thread.RunID `json:"runId"`
+	AgentID  *string       `json:"agentId"`
+	Created  time.Time     `json:"created"`
+	Activity time.Time     `json:"activity"`
+}
+
+func viewOf(t thread.Thread) threadView {
+	v := threadView{ID: t.ID, Title: t.Title, State: "idle", Created: t.Created.UTC(), Activity: t.Activity.UTC()}
+	if t.Latest != nil {
+		v.RunID, v.AgentID = &t.Latest.ID, &t.Latest.Agent
+		v.State = "running"
+		if !t.Latest.Ended.IsZero() {
+			v.State = string(t.Latest.End.Outcome)
+		}
+	}
+	return v
+}
+
+// runView is a run's particulars.
+type runView struct {
+	RunID       thread.RunID `json:"runId"`
+	Number      uint64       `json:"number"`
+	AgentID     string       `json:"agentId"`
+	ParentRunID string       `json:"parentRunId,omitempty"`
+	State       string       `json:"state"`
+	StartedAt   time.Time    `json:"startedAt"`
+	EndedAt     *time.Time   `json:"endedAt"`
+	Code        string       `json:"code,omitempty"`
+	Error       string       `json:"error,omitempty"`
+	StoppedBy   string       `json:"stoppedBy,omitempty"`
+	End         string       `json:"end,omitempty"` // the position after its last entry
+}
+
+func runViewOf(r thread.Run) runView {
+	v := runView{
+		RunID: r.ID, Number: r.Number, AgentID: r.Agent, ParentRunID: r.Parent, State: "running",
+		StartedAt: r.Accepted.UTC(),
+	}
+	if !r.Ended.IsZero() {
+		ended := r.Ended.UTC()
+		v.State, v.EndedAt, v.End = string(r.End.Outcome), &ended, r.Cursor().String()
+		v.Code, v.Error, v.StoppedBy = r.End.Code, r.End.Message, r.End.By
+	}
+	return v
+}
