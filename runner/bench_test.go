@@ -175,12 +175,17 @@ func (b *bench) stop(r *runner.Runner, id thread.ID, run thread.RunID) thread.St
 	return st
 }
 
-// pass lets fake time pass.
+// pass lets fake time pass, and then everything happen that it brings. One goroutine at a time may call it.
 func (b *bench) pass(d time.Duration) {
+	b.rest(d)
+	synctest.Wait()
+}
+
+// rest lets fake time pass for its caller.
+func (b *bench) rest(d time.Duration) {
 	ctx, cancel := context.WithTimeout(b.Context(), d)
 	defer cancel()
 	<-ctx.Done()
-	synctest.Wait()
 }
 
 // capture is a run as the log has it.

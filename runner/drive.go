@@ -2,7 +2,7 @@ package runner
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -10,7 +10,7 @@ import (
 )
 
 // errLost is the cause with which a run's context ends when its lease is lost.
-var errLost = errors.New("the node lost the lease of the run")
+var errLost = fmt.Errorf("the run is no longer this node's: %w", thread.ErrLeaseLost)
 
 // drive carries the run from its first event to its end in history. It is the run's owner: it waits for the
 // keeper, and for the agent as long as that is owed.

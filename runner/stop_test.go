@@ -75,6 +75,7 @@ func TestStop(t *testing.T) {
 	t.Run("two stops at once are one stop, and both are told", func(t *testing.T) {
 		bubble(t, func(b *bench) {
 			agent := agenttest.New(held([]string{started}, nil))
+			agent.IgnoreCancel = grace / 2 // so that all have asked before it is over
 			r, other := b.node(agent), b.node(agent)
 			b.begin(r, "t", "r1")
 			<-agent.Mark("here")
@@ -97,6 +98,7 @@ func TestStop(t *testing.T) {
 			agent := agenttest.New([]agenttest.Step{agenttest.Emit(started), agenttest.Hang("go")})
 			r := b.node(agent)
 			b.begin(r, "t", "r1")
+			synctest.Wait()
 			left := errors.New("left")
 			ctx, cancel := context.WithTimeoutCause(b.Context(), grace/2, left)
 			defer cancel()
@@ -128,7 +130,7 @@ func TestStopInEachPhase(t *testing.T) {
 			"RUN_STARTED REASONING_START REASONING_MESSAGE_START REASONING_MESSAGE_END REASONING_END RUN_FINISHED"},
 		{"in chunks", []string{started, `{"type":"TEXT_MESSAGE_CHUNK","messageId":"m","role":"assistant","delta":"a"}`},
 			"RUN_STARTED TEXT_MESSAGE_CHUNK RUN_FINISHED"},
-		{"in a subagent", []string{started, `{"type":"SUBAGENT_STARTED","subagentRunId":"s1","subagentName":"n"}`},
+		{"in a subagent", []string{started, `{"type":"SUBAGENT_STARTED","subagentRunId":"s1","name":"n"}`},
 			"RUN_STARTED SUBAGENT_STARTED SUBAGENT_ERROR RUN_FINISHED"},
 	} {
 		t.Run(c.phase, func(t *testing.T) {
@@ -136,7 +138,7 @@ func TestStopInEachPhase(t *testing.T) {
 				agent := agenttest.New(held(c.before, nil))
 				r := b.node(agent)
 				b.begin(r, "t", "r1")
-				<-agent.Mark("here")
+				synctest.Wait()
 				b.stop(r, "t", "r1")
 				synctest.Wait()
 				same(b, "events", c.want, b.last("t").types())

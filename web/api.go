@@ -101,15 +101,18 @@ func (s *Server) getThread(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	views := make([]runView, len(runs))
+	view, views := viewOf(t), make([]runView, len(runs))
 	for i, r := range runs {
 		views[i] = runViewOf(r)
+		if st.Outcome != nil && r.ID == *st.RunID { // it has ended, perhaps a moment before the history knows
+			views[i].State, view.State = string(*st.Outcome), string(*st.Outcome)
+		}
 	}
 	return c.JSON(http.StatusOK, struct {
 		threadView
 		Status statusReply `json:"status"`
 		Runs   []runView   `json:"runs"`
-	}{viewOf(t), st, views})
+	}{view, st, views})
 }
 
 func (s *Server) deleteThread(c echo.Context) error {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -33,6 +34,7 @@ type plan struct {
 	cfg    web.Config
 	hub    hub.Config
 	runner runner.Config
+	log    func(hub.Log) hub.Log
 	parts  func(*web.Parts)
 	wrap   func(*echo.Echo)
 	pipe   bool // serve in memory, for bubbles
@@ -90,7 +92,10 @@ func open(t *testing.T, p plan) *site {
 		p.hub.Compact = runner.Compact
 	}
 	p.cfg.Logger, p.runner.Logger = logger, logger
-	s.hub = hub.New(s.live, past, p.hub)
+	if p.log == nil {
+		p.log = func(l hub.Log) hub.Log { return l }
+	}
+	s.hub = hub.New(p.log(s.live), past, p.hub)
 	stores := runner.Stores{Log: s.live, Leaser: s.live, Owners: s.live, History: past, Records: past}
 	s.runner = runner.New(stores, map[string]runner.Agent{"demo": p.agent, "other": p.agent}, "demo", p.runner)
 	parts := web.Parts{
@@ -300,3 +305,6 @@ func (b *syncBuffer) String() string {
 	defer b.mu.Unlock()
 	return b.buf.String()
 }
+
+// bubble runs a test with a clock of its own.
+func bubble(t *testing.T, fn func(t *testing.T)) { t.Helper(); synctest.Test(t, fn) }

@@ -175,7 +175,7 @@ func TestResumeInARunThatWasCompactedIsReset(t *testing.T) {
 		s := open(t, plan{pipe: true, agent: agenttest.New(said(20, 0)), runner: runner.Config{Retention: time.Second}})
 		s.finish("t", "r1")
 		s.finish("t", "r2")
-		time.Sleep(2 * time.Second) // of the bubble: both runs are gone from the live log
+		<-time.After(2 * time.Second) // of the bubble: both runs are gone from the live log
 		v := s.viewer("t", nil)
 		s.until(v, webtest.CaughtUp)
 		for _, after := range []string{"1-10", "2-10"} {

@@ -16,14 +16,23 @@ func (s *Server) Register(e *echo.Echo) {
 	e.GET("//socket/websocket", s.socket)
 	e.Match(reading, "/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
 	e.Match(reading, "/readyz", s.ready)
-	api := e.Group("/api", middleware.BodyLimit(strconv.FormatInt(s.cfg.MaxFrame, 10)), apiHeaders)
-	api.Match(reading, "/agents", s.listAgents)
-	api.Match(reading, "/threads", s.listThreads)
-	api.Match(reading, "/threads/:id", s.getThread)
-	api.DELETE("/threads/:id", s.deleteThread)
-	api.Match(reading, "/threads/:id/events", s.getEvents)
-	api.POST("/threads/:id/runs", s.postRun)
-	api.POST("/threads/:id/stop", s.postStop)
+	bounded := middleware.BodyLimit(strconv.FormatInt(s.cfg.MaxFrame, 10))
+	// Not a group: one with middleware answers a wrong method with 404.
+	for _, route := range []struct {
+		methods []string
+		path    string
+		handle  echo.HandlerFunc
+	}{
+		{reading, "/api/agents", s.listAgents},
+		{reading, "/api/threads", s.listThreads},
+		{reading, "/api/threads/:id", s.getThread},
+		{[]string{http.MethodDelete}, "/api/threads/:id", s.deleteThread},
+		{reading, "/api/threads/:id/events", s.getEvents},
+		{[]string{http.MethodPost}, "/api/threads/:id/runs", s.postRun},
+		{[]string{http.MethodPost}, "/api/threads/:id/stop", s.postStop},
+	} {
+		e.Match(route.methods, route.path, route.handle, bounded, apiHeaders)
+	}
 	s.registerPage(e)
 }
 
@@ -33,10 +42,14 @@ var reading = []string{http.MethodGet, http.MethodHead}
 // apiHeaders keeps answers, which are of the moment, out of caches, and browsers from reading them as anything else.
 func apiHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		c.Response().Header().Set("Cache-Control", "no-store")
-		c.Response().Header().Set("X-Content-Type-Options", "nosniff")
+		keepFresh(c)
 		return next(c)
 	}
+}
+
+func keepFresh(c echo.Context) {
+	c.Response().Header().Set("Cache-Control", "no-store")
+	c.Response().Header().Set("X-Content-Type-Options", "nosniff")
 }
 
 // ready is green while the node takes work and its stores answer.
@@ -67,10 +80,7 @@ func (s *Server) answerError(err error, c echo.Context) {
 	if c.Request().Context().Err() == nil { // else the client has gone, and err may come of that
 		s.report(p, c.Request().Method+" "+c.Path(), err)
 	}
-	if c.Request().Method == http.MethodHead {
-		_ = c.NoContent(p.status)
-		return
-	}
+	keepFresh(c)
 	_ = c.JSONBlob(p.status, p.json())
 }
 

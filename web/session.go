@@ -167,7 +167,7 @@ func (ss *session) write(frame []byte) {
 	defer cancel()
 	if err := ss.conn.Write(ctx, websocket.MessageText, frame); err != nil {
 		if ctx.Err() != nil && ss.ctx.Err() == nil {
-			ss.srv.cfg.Logger.Info("socket closed: its client does not read", "code", int(closeSlow), "peer", ss.peer)
+			ss.srv.cfg.Logger.Info("socket closed: its client does not read", "peer", ss.peer)
 		}
 		ss.fail(err)
 	}

@@ -17,7 +17,6 @@ const (
 	closeRestart  websocket.StatusCode = websocket.StatusServiceRestart // 1012
 	closeProtocol websocket.StatusCode = websocket.StatusProtocolError  // 1002
 	closeTooLarge websocket.StatusCode = websocket.StatusMessageTooBig  // 1009
-	closeSlow     websocket.StatusCode = 4408
 )
 
 // socket is the handshake. It refuses before the upgrade: a client that is let in and closed comes back at once, for ever.

@@ -59,9 +59,13 @@ type tab struct {
 
 func (b *browser) open(url string) *tab {
 	b.t.Helper()
-	ctx, cancel := chromedp.NewContext(b.ctx)
+	// A window of its own: in a tab that is not in front nothing is painted.
+	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
 	tb := &tab{t: b.t, ctx: ctx, close: cancel}
 	b.t.Cleanup(cancel)
+	if err := chromedp.Do(ctx); err != nil { // the window lives as long as the context of the first call
+		b.t.Fatalf("open a window: %v", err)
+	}
 	tb.do("open "+url, chromedp.Navigate(url), chromedp.WaitVisible(chromedp.CSS(`[data-testid="composer"]`)))
 	return tb
 }
@@ -103,7 +107,8 @@ func (tb *tab) await(what, expression string) {
 // say sends a message.
 func (tb *tab) say(text string) {
 	tb.t.Helper()
-	tb.do("say "+text, chromedp.SendKeys(chromedp.CSS(`[data-testid="composer"]`), text), chromedp.Click(chromedp.CSS(`[data-testid="send"]`)))
+	tb.do("write "+text, chromedp.SendKeys(chromedp.CSS(`[data-testid="composer"]`), text))
+	tb.do("send "+text, chromedp.Click(chromedp.CSS(`[data-testid="send"]`)))
 }
 
 // shown is the text of the assistant's messages as the page shows them.
@@ -135,7 +140,7 @@ func (tb *tab) address() string { return eval[string](tb, "location.href") }
 func stateOf(t *testing.T, n *node, address string) string {
 	t.Helper()
 	id := address[strings.LastIndex(address, "/")+1:]
-	resp, err := http.Get(n.url + "/api/threads/" + id)
+	resp, err := client.Get(n.url + "/api/threads/" + id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +159,7 @@ func startPage(t *testing.T) (*node, *browser) {
 	t.Helper()
 	n := &node{t: t, dir: t.TempDir(), env: []string{"THREADCAST_DEMO_SPEED=3"}}
 	n.launch("127.0.0.1:0")
-	if page, err := http.Get(n.url + "/"); err != nil || page.Header.Get("Content-Security-Policy") == "" {
+	if page, err := client.Get(n.url + "/"); err != nil || page.Header.Get("Content-Security-Policy") == "" {
 		t.Fatalf("the page does not answer: %v", err)
 	}
 	return n, startBrowser(t)

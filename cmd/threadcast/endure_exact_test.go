@@ -110,8 +110,8 @@ func (c *crowd) watch(viewers int, begin func()) {
 // returnTo lets some viewers come back to random places once the log has forgotten the run.
 func (c *crowd) returnTo(some int) {
 	eventually(c.n.t, time.Minute, "the log has forgotten the run", func() bool {
-		runs, err := c.n.history("exact", "raw", "0-0")
-		return err == nil && len(runs["r1"]) < len(c.record.events)
+		events, err := c.n.eventsOf("exact", 1, "raw")
+		return err == nil && len(events) < len(c.record.events)
 	})
 	for i, v := range c.visitors[:min(some, len(c.visitors))] {
 		v.channel, v.pos, v.resets = nil, v.had[v.rng.IntN(len(v.had)-1)], 0

@@ -109,8 +109,8 @@ func (n *node) checkBurst(thread string, texts int) []time.Time {
 		n.t.Errorf("thread %s has the runs %+v, %v", thread, runs, err)
 		return nil
 	}
-	events, err := n.history(thread, "compact", "0-0")
-	if err != nil || len(events["r"]) != 5 || len(terminals(events["r"])) != 1 {
+	events, err := n.eventsOf(thread, 1, "compact")
+	if err != nil || len(events) != 5 || len(terminals(events)) != 1 {
 		n.t.Errorf("thread %s has the events %.500v, %v", thread, events, err)
 	}
 	return []time.Time{runs[0].EndedAt}

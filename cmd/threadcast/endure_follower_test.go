@@ -21,6 +21,9 @@ func (n *node) dial(opts *webtest.Options) (*webtest.Client, error) {
 	return webtest.Dial(ctx, n.url, opts)
 }
 
+// errNothingMore is what a follower fails with when its socket has ended, or stays silent for too long.
+var errNothingMore = errors.New("nothing more comes")
+
 // follower follows one thread over sockets, one after the other. Unlike a [webtest.Viewer] it keeps none of the events, so
 // that hundreds can read a long run, and it may go back to where it was before.
 type follower struct {
@@ -83,10 +86,10 @@ func (f *follower) until(done func() bool) error {
 	defer cancel()
 	for !done() {
 		p, err := f.channel.Next(ctx)
-		if err == nil {
-			err = f.handle(p)
-		}
 		if err != nil {
+			return fmt.Errorf("follower of %s at %s: %w: %w", f.thread, f.pos, errNothingMore, err)
+		}
+		if err := f.handle(p); err != nil {
 			return fmt.Errorf("follower of %s at %s: %w", f.thread, f.pos, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -77,6 +78,7 @@ type listeners struct {
 	number uint64                     // of the present run
 	seen   map[thread.Cursor][]byte   // by position
 	ends   map[uint64][]thread.Cursor // positions of the terminals, by run
+	before int                        // how many events of the run before the present one were seen until the process was killed
 	failed error
 }
 
@@ -97,7 +99,7 @@ func (l *listeners) begin(n *node) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for again := time.NewTicker(20 * time.Millisecond); ; {
-		if err = n.tryRun(l.thread, load(runID(l.number), 1_000_000, 2_000, 120, true)); err == nil {
+		if err = n.tryRun(l.thread, load(runID(l.number), 1_000_000, 1_500, 120, true)); err == nil {
 			again.Stop()
 			break
 		}
@@ -121,19 +123,19 @@ func runID(number uint64) string { return fmt.Sprintf("r%d", number) }
 
 // follow reads until the socket ends.
 func (l *listeners) follow(f *follower) {
-	_ = f.until(func() bool { l.mu.Lock(); defer l.mu.Unlock(); return l.failed != nil }) // the end of the socket is no fault
+	err := f.until(func() bool { return false })
 	f.drop()
+	if !errors.Is(err, errNothingMore) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.failed = err
+	}
 }
 
 // see notes what a viewer gets, and compares it with what was seen before at that place.
-func (l *listeners) see(from, to thread.Cursor, b batch) (err error) {
+func (l *listeners) see(from, to thread.Cursor, b batch) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	defer func() {
-		if err != nil && l.failed == nil {
-			l.failed = err
-		}
-	}()
 	if b.RunID != runID(from.Run) {
 		return fmt.Errorf("run %d is %s", from.Run, b.RunID)
 	}
@@ -185,6 +187,8 @@ func (l *listeners) stop(t *testing.T) {
 	if l.failed != nil {
 		t.Fatal(l.failed)
 	}
+	for l.before = 0; l.seen[thread.Cursor{Run: l.number, Seq: uint64(l.before) + 1}] != nil; l.before++ {
+	}
 }
 
 // verify compares what was seen of the run before the present one with what the process has of it, and returns how many events
@@ -200,17 +204,14 @@ func (l *listeners) verify(n *node) int {
 		n.t.Errorf("thread %s has the runs %+v, %v; the last but one is not %s, lost", l.thread, runs, err, run)
 		return 0
 	}
-	history, err := n.history(l.thread, "raw", thread.Cursor{Run: number}.String())
+	events, err := n.eventsOf(l.thread, int(number), "raw")
 	if err != nil {
 		n.t.Error(err)
 		return 0
 	}
-	events := history[run]
-	seen := 0
-	for ; l.seen[thread.Cursor{Run: number, Seq: uint64(seen) + 1}] != nil; seen++ {
-		if e := l.seen[thread.Cursor{Run: number, Seq: uint64(seen) + 1}]; seen >= len(events) || events[seen] != string(e) {
-			n.t.Errorf("event %d of run %s on thread %s was seen and is not there any more", seen+1, run, l.thread)
-			return seen
+	for i := range l.before {
+		if e := l.seen[thread.Cursor{Run: number, Seq: uint64(i) + 1}]; i >= len(events) || events[i] != string(e) {
+			n.t.Errorf("event %d of run %s on thread %s was seen and is not there any more", i+1, run, l.thread)
 		}
 	}
 	var last struct{ Type, Code string }
@@ -218,5 +219,5 @@ func (l *listeners) verify(n *node) int {
 	if len(ends) != 1 || json.Unmarshal([]byte(events[len(events)-1]), &last) != nil || last.Type != "RUN_ERROR" || last.Code != "lost" {
 		n.t.Errorf("run %s on thread %s ends with %v, the terminals being %v", run, l.thread, last, ends)
 	}
-	return seen
+	return l.before
 }

@@ -97,34 +97,37 @@ func (n *node) endings(thread string) ([]ending, error) {
 	return info.Runs, err
 }
 
-// history returns the events of a thread after a position, of each run by its id, as the API gives them in the form
-// asked for. It may be called from any goroutine.
-func (n *node) history(thread, replay, after string) (map[string][]string, error) {
-	runs := map[string][]string{}
-	for {
+// eventsOf returns the events of a thread's run of that number, as the API gives them in the form asked for. It may be
+// called from any goroutine.
+func (n *node) eventsOf(thread string, run int, replay string) ([]string, error) {
+	var events []string
+	for after := fmt.Sprintf("%d-0", run); ; {
 		var page struct {
 			Batches []batch `json:"batches"`
 			Cursor  string  `json:"cursor"`
 			More    bool    `json:"more"`
 		}
-		path := threadPath(thread) + "/events?limit=10000&replay=" + replay + "&after=" + after
+		path := threadPath(thread) + "/events?limit=2000&replay=" + replay + "&after=" + after
 		status, data, err := n.request(http.MethodGet, path, nil)
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("events of thread %s were answered %d %.200s", thread, status, data)
+		}
+		if err == nil {
+			err = json.Unmarshal(data, &page)
+		}
 		if err != nil {
 			return nil, err
 		}
-		if status != http.StatusOK {
-			return nil, fmt.Errorf("events of thread %s were answered %d %.200s", thread, status, data)
-		}
-		if err := json.Unmarshal(data, &page); err != nil {
-			return nil, err
-		}
 		for _, b := range page.Batches {
+			if !strings.HasPrefix(b.To, fmt.Sprintf("%d-", run)) {
+				return events, nil
+			}
 			for _, e := range b.Events {
-				runs[b.RunID] = append(runs[b.RunID], string(e))
+				events = append(events, string(e))
 			}
 		}
 		if after = page.Cursor; !page.More {
-			return runs, nil
+			return events, nil
 		}
 	}
 }

@@ -24,11 +24,11 @@ func numbers(n int, sep string) string {
 	return b.String()
 }
 
-// 100 viewers come at random moments of a run of 2,000 deltas, half of them go and come back. Every other one takes what
+// 100 viewers (in the short form 30) come at random moments of a run of 2,000 deltas, half of them go and come back. Every other one takes what
 // is past raw. The viewer itself checks that positions only grow, without a hole.
 func handoffHasNoGap(s *stage) {
 	viewers := 100
-	if underRace && !full {
+	if !full {
 		viewers = 30
 	}
 	rng := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
@@ -76,7 +76,8 @@ func handoffHasNoGap(s *stage) {
 }
 
 // Frames carry the positions of their first and last event; a viewer that is Exact insists that there are as many events
-// as positions. The resumptions also go over the API, which has the same coordinate.
+// as positions. 100 resumptions (in the short form 15) go over the socket, and over the API, which has the same
+// coordinate.
 func cursorsAreUnique(s *stage) {
 	v := s.viewer("t1", raw)
 	v.Exact = true
@@ -89,7 +90,7 @@ func cursorsAreUnique(s *stage) {
 	}
 	s.node.ended("t1", "r1")
 	positions := 100
-	if underRace && !full {
+	if !full {
 		positions = 15
 	}
 	for range positions {

@@ -28,7 +28,8 @@ type stage struct {
 	script agenttest.Case
 }
 
-// newStage sets the stage. The node's only agent plays the case's agentEvents as they are written.
+// newStage sets the stage. The node's agent "scripted" plays the case's agentEvents as they are written; another, "second",
+// plays what a case may give it.
 func newStage(t *testing.T, id string, flags []string) *stage {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
@@ -41,7 +42,8 @@ func newStage(t *testing.T, id string, flags []string) *stage {
 	}
 	s := &stage{T: t, ctx: ctx, events: string(file.AgentEvents), agent: agenttest.NewServer(t)}
 	s.perform(s.events)
-	s.node = start(t, append([]string{"--agent", "scripted=agui:" + s.agent.URL("scripted")}, flags...)...)
+	agents := []string{"--agent", "scripted=agui:" + s.agent.URL("scripted"), "--agent", "second=agui:" + s.agent.URL("second")}
+	s.node = start(t, append(agents, flags...)...)
 	return s
 }
 

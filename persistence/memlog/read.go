@@ -77,19 +77,19 @@ func (l *Log) Tail(ctx context.Context, id thread.ID, after thread.Cursor, fn fu
 	if err := l.enter(ctx); err != nil {
 		return err
 	}
-	t := l.topic(id)
-	t.tails++
+	t := tail{log: l, id: id, topic: l.topic(id)}
+	t.topic.tails++
 	l.mu.Unlock()
-	defer l.leave(id, t)
+	defer t.leave()
 	for {
-		batch, changed := l.next(t, after)
+		batch, changed := t.next(after)
 		if len(batch) == 0 {
-			if err := l.await(ctx, t, changed); err != nil {
+			if err := t.await(ctx, changed); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := l.over(ctx, t); err != nil {
+		if err := t.over(ctx); err != nil {
 			return err
 		}
 		if err := fn(batch); err != nil {
@@ -99,51 +99,57 @@ func (l *Log) Tail(ctx context.Context, id thread.ID, after thread.Cursor, fn fu
 	}
 }
 
-// leave ends a tail of t.
-func (l *Log) leave(id thread.ID, t *topic) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	t.tails--
-	if l.threads[id] == t {
-		l.tidy(id)
+// tail is one call of Tail.
+type tail struct {
+	log   *Log
+	id    thread.ID
+	topic *topic
+}
+
+func (t tail) leave() {
+	t.log.mu.Lock()
+	defer t.log.mu.Unlock()
+	t.topic.tails--
+	if t.log.threads[t.id] == t.topic {
+		t.log.tidy(t.id)
 	}
 }
 
 // next returns the entries after a cursor, or what is closed when there are more.
-func (l *Log) next(t *topic, after thread.Cursor) ([]thread.Entry, <-chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if batch := t.after(after, tailBatch); len(batch) > 0 {
+func (t tail) next(after thread.Cursor) ([]thread.Entry, <-chan struct{}) {
+	t.log.mu.Lock()
+	defer t.log.mu.Unlock()
+	if batch := t.topic.after(after, tailBatch); len(batch) > 0 {
 		return batch, nil
 	}
-	if t.changed == nil {
-		t.changed = make(chan struct{})
+	if t.topic.changed == nil {
+		t.topic.changed = make(chan struct{})
 	}
-	return nil, t.changed
+	return nil, t.topic.changed
 }
 
 // await blocks until changed is closed, or returns why the tail is over.
-func (l *Log) await(ctx context.Context, t *topic, changed <-chan struct{}) error {
+func (t tail) await(ctx context.Context, changed <-chan struct{}) error {
 	select {
 	case <-changed:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-t.deleted:
+	case <-t.topic.deleted:
 		return thread.ErrDeleted
-	case <-l.done:
+	case <-t.log.done:
 		return errClosed
 	}
 }
 
-// over returns why a tail must not go on, or nil.
-func (l *Log) over(ctx context.Context, t *topic) error {
+// over returns why the tail must not go on, or nil.
+func (t tail) over(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-t.deleted:
+	case <-t.topic.deleted:
 		return thread.ErrDeleted
-	case <-l.done:
+	case <-t.log.done:
 		return errClosed
 	default:
 		return nil

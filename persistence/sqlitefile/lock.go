@@ -2,6 +2,7 @@ package sqlitefile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -26,6 +27,9 @@ func lockFile(ctx context.Context, path string) (*flock.Flock, error) {
 	bounded, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
 	locked, err := lock.TryLockContext(bounded, 10*time.Millisecond)
+	if ctx.Err() != nil {
+		return nil, errors.Join(context.Cause(ctx), lock.Unlock())
+	}
 	if err != nil && bounded.Err() == nil {
 		return nil, fmt.Errorf("lock the database file; its directory has to be writable: %w", err)
 	}

@@ -57,8 +57,8 @@ func (o Options) withDefaults() Options {
 // Open opens the SQLite file at path, and creates it if it is not there; its directory has to exist. The file must
 // lie on a disk: the names of databases in memory are refused with [thread.ErrBadInput]. A file that is not a SQLite
 // database, or a damaged or truncated one, is [thread.ErrCorrupt] and stays as it is. One that is in use by another
-// threadcast, or locked by another program for longer than [Options.BusyTimeout], is [thread.ErrUnavailable]. Every
-// error names the file and says what to do.
+// threadcast, or locked by another program for longer than [Options.BusyTimeout], is [thread.ErrUnavailable]; that
+// latter wait does not heed ctx. Every error names the file and says what to do.
 func Open(ctx context.Context, path string, opts Options) (*File, error) {
 	path, err := resolve(path)
 	if err != nil {

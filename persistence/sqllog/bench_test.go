@@ -2,6 +2,7 @@ package sqllog_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"sync"
 	"testing"
@@ -58,6 +59,46 @@ func BenchmarkAppend(b *testing.B) {
 			perSecond(b, b.N*n)
 		})
 	}
+}
+
+// BenchmarkRaw is the yardstick: rows of the same size in the same file, with nothing around them.
+func BenchmarkRaw(b *testing.B) {
+	for _, n := range []int{1, 16, 64, 256} {
+		b.Run(fmt.Sprintf("batch=%d", n), func(b *testing.B) {
+			db := setup(b).file.Writer()
+			if _, err := db.Exec(`CREATE TABLE raw (thread TEXT, run INTEGER, seq INTEGER, kind INTEGER, data BLOB,
+				PRIMARY KEY (thread, run, seq)) WITHOUT ROWID`); err != nil {
+				b.Fatal(err)
+			}
+			seq := 0
+			for b.Loop() {
+				if err := writeRaw(db, seq, n); err != nil {
+					b.Fatal(err)
+				}
+				seq += n
+			}
+			perSecond(b, b.N*n)
+		})
+	}
+}
+
+func writeRaw(db *sql.DB, seq, n int) error {
+	tx, err := db.Begin()
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	insert, err := tx.Prepare(`INSERT INTO raw VALUES ('thread', 1, ?, 1, ?)`)
+	if err != nil {
+		return err
+	}
+	defer insert.Close()
+	for i := range n {
+		if _, err := insert.Exec(seq+i, make([]byte, eventBytes)); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
 }
 
 // BenchmarkAppendRuns is many runs at once, each of which waits for each event: what group commit is for.

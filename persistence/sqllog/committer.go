@@ -2,6 +2,8 @@ package sqllog
 
 import (
 	"context"
+	"database/sql"
+	"runtime"
 	"time"
 )
 
@@ -29,18 +31,46 @@ type request struct {
 	done chan error // receives once
 }
 
+// committer is who writes: one goroutine that everybody's requests go to.
+type committer struct {
+	index  *index
+	opts   Options
+	writer *sql.DB
+	stmts  map[string]*sql.Stmt // of the writer, by text
+
+	queue   chan *request
+	stop    chan struct{} // closed by Close
+	stopped chan struct{} // closed when the goroutine has returned
+
+	janitor janitor // the goroutine's
+	stale   bool    // the goroutine's: it is not known whether the last commit took place
+}
+
+// enter refuses a call whose context is done, or that comes after Close.
+func (c *committer) enter(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	select {
+	case <-c.stop:
+		return errClosed
+	default:
+		return nil
+	}
+}
+
 // do has the committer do a request and returns its result. If ctx is done before, it returns its cause, and the
 // request may be done or not.
-func (l *Log) do(ctx context.Context, r *request) error {
-	if err := l.enter(ctx); err != nil {
+func (c *committer) do(ctx context.Context, r *request) error {
+	if err := c.enter(ctx); err != nil {
 		return err
 	}
 	r.done = make(chan error, 1)
 	select {
-	case l.queue <- r:
+	case c.queue <- r:
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-l.stop:
+	case <-c.stop:
 		return errClosed
 	}
 	select {
@@ -48,7 +78,7 @@ func (l *Log) do(ctx context.Context, r *request) error {
 		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-l.stopped:
+	case <-c.stopped:
 	}
 	select {
 	case err := <-r.done:
@@ -59,50 +89,58 @@ func (l *Log) do(ctx context.Context, r *request) error {
 }
 
 // commitAll is the committer: it commits what is queued, group by group, and between groups cleans up, until Close.
-func (l *Log) commitAll() {
-	defer close(l.stopped)
+func (c *committer) commitAll() {
+	defer close(c.stopped)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		timer.Reset(l.janitor.wait(l.opts.Now()))
+		timer.Reset(c.janitor.wait(c.opts.Now()))
 		select {
-		case <-l.stop:
+		case <-c.stop:
 			return
 		default:
 		}
 		select {
-		case <-l.stop:
+		case <-c.stop:
 			return
-		case r := <-l.queue:
-			l.commit(l.gather(r))
-			l.clean()
+		case r := <-c.queue:
+			c.commit(c.gather(r))
+			c.clean()
 		case <-timer.C:
-			l.clean()
+			c.clean()
 		}
 	}
 }
 
-// gather takes what is queued behind r, as much as one transaction takes.
-func (l *Log) gather(r *request) []*request {
+// gather takes what is queued behind r, as much as one transaction takes. It first lets goroutines run that are
+// ready to: those whose requests were just answered come with their next, and are taken in one group instead of the
+// first of them alone.
+func (c *committer) gather(r *request) []*request {
 	group := []*request{r}
 	entries, bytes := r.entries, r.bytes
+	yielded := false
 	for len(group) < groupRequests && entries < groupEntries && bytes < groupBytes {
 		select {
-		case r := <-l.queue:
+		case r := <-c.queue:
 			group = append(group, r)
 			entries += r.entries
 			bytes += r.bytes
+			yielded = false
 		default:
-			return group
+			if yielded {
+				return group
+			}
+			runtime.Gosched()
+			yielded = true
 		}
 	}
 	return group
 }
 
 // commit does the requests in one transaction and answers them.
-func (l *Log) commit(requests []*request) {
+func (c *committer) commit(requests []*request) {
 	refusals := make([]error, len(requests))
-	if err := l.try(requests, refusals); err != nil {
+	if err := c.try(requests, refusals); err != nil {
 		for i := range refusals {
 			refusals[i] = err
 		}
@@ -114,37 +152,37 @@ func (l *Log) commit(requests []*request) {
 
 // try does the requests, as often as it takes while another program holds the file. Its error is that of all of
 // the requests: none of them is known to be done.
-func (l *Log) try(requests []*request, refusals []error) error {
-	if l.stale {
-		if err := l.reload(context.Background()); err != nil {
+func (c *committer) try(requests []*request, refusals []error) error {
+	if c.stale {
+		if err := c.reload(context.Background()); err != nil {
 			return err
 		}
 	}
 	started := time.Now()
 	for wait := busyFirst; ; wait = min(2*wait, busyLongest) {
-		g := newGroup(l)
+		g := newGroup(c)
 		err := g.do(requests, refusals)
 		if err == nil {
-			l.index.publish(g)
+			c.index.publish(g)
 			for _, fn := range g.after {
 				fn()
 			}
 			return nil
 		}
-		if !isBusy(err) || time.Since(started) > busyTotal || !l.pause(wait) {
+		if !isBusy(err) || time.Since(started) > busyTotal || !c.pause(wait) {
 			return classify(err)
 		}
 	}
 }
 
 // pause waits, and tells whether the log is still open.
-func (l *Log) pause(d time.Duration) bool {
+func (c *committer) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return true
-	case <-l.stop:
+	case <-c.stop:
 		return false
 	}
 }

@@ -58,6 +58,6 @@ func (g *group) remove(id thread.ID, i int) {
 	g.exec(deleteRun, int64(r.ref))
 	if r.settled > 0 {
 		g.exec(insertGarbage, int64(r.ref))
-		g.after = append(g.after, g.log.janitor.litter)
+		g.after = append(g.after, g.c.janitor.litter)
 	}
 }

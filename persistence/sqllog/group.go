@@ -10,7 +10,7 @@ import (
 // group is what one transaction does. What its requests decide by is the index with the group's own changes over it,
 // so that each request sees those before it. If the transaction fails, the group is thrown away.
 type group struct {
-	log *Log
+	c   *committer
 	tx  *sql.Tx // nil until there is something to write
 	err error   // of the first statement that failed
 
@@ -29,8 +29,8 @@ type batch struct {
 	entries []thread.Entry
 }
 
-func newGroup(l *Log) *group {
-	return &group{log: l, contents: make(map[thread.ID]*content), given: l.index.given}
+func newGroup(c *committer) *group {
+	return &group{c: c, contents: make(map[thread.ID]*content), given: c.index.given}
 }
 
 // do does the requests and commits. refusals receives the errors of those that are refused.
@@ -50,7 +50,7 @@ func (g *group) do(requests []*request, refusals []error) error {
 		return g.err
 	}
 	if err := g.tx.Commit(); err != nil {
-		g.log.stale = !isBusy(err)
+		g.c.stale = !isBusy(err)
 		return err
 	}
 	return nil
@@ -61,14 +61,14 @@ func (g *group) view(id thread.ID) *content {
 	if c := g.contents[id]; c != nil {
 		return c
 	}
-	return g.log.index.content(id)
+	return g.c.index.content(id)
 }
 
 // edit returns what the thread will hold if the group is committed, to be changed.
 func (g *group) edit(id thread.ID) *content {
 	c := g.contents[id]
 	if c == nil {
-		c = g.log.index.content(id).clone()
+		c = g.c.index.content(id).clone()
 		g.contents[id] = c
 	}
 	return c
@@ -77,7 +77,7 @@ func (g *group) edit(id thread.ID) *content {
 // begin begins the transaction when it is needed for the first time, and tells whether it goes on.
 func (g *group) begin() bool {
 	if g.tx == nil && g.err == nil {
-		g.tx, g.err = g.log.writer.BeginTx(context.Background(), nil)
+		g.tx, g.err = g.c.writer.BeginTx(context.Background(), nil)
 	}
 	return g.err == nil
 }
@@ -88,7 +88,7 @@ func (g *group) exec(text string, args ...any) int64 {
 	if !g.begin() {
 		return 0
 	}
-	result, err := g.tx.StmtContext(context.Background(), g.log.stmts[text]).Exec(args...)
+	result, err := g.tx.StmtContext(context.Background(), g.c.stmts[text]).Exec(args...)
 	if err != nil {
 		g.err = err
 		return 0

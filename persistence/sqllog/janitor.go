@@ -65,10 +65,10 @@ func (j *janitor) wait(now time.Time) time.Duration {
 }
 
 // clean drops what is due, and deletes one chunk of what is not needed any more.
-func (l *Log) clean() {
-	j := &l.janitor
-	now := l.opts.Now()
-	if l.index.given.id-j.first >= recentMost {
+func (c *committer) clean() {
+	j := &c.janitor
+	now := c.opts.Now()
+	if c.index.given.id-j.first >= recentMost {
 		j.trimming = true
 	}
 	if time.Now().Before(j.paused) || j.wait(now) > 0 {
@@ -79,7 +79,7 @@ func (l *Log) clean() {
 		taken = append(taken, heap.Pop(&j.dues).(due))
 	}
 	next := *j
-	err := l.try([]*request{{op: func(g *group) error {
+	err := c.try([]*request{{op: func(g *group) error {
 		for _, d := range taken {
 			g.dropDue(d)
 		}
@@ -90,7 +90,7 @@ func (l *Log) clean() {
 		return nil
 	}}}, make([]error, 1))
 	if err != nil {
-		l.opts.Logger.Warn("cannot delete dropped runs from the live log; trying again", "err", err)
+		c.opts.Logger.Warn("cannot delete dropped runs from the live log; trying again", "err", err)
 		for _, d := range taken {
 			j.note(d)
 		}

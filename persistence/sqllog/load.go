@@ -11,19 +11,19 @@ import (
 
 // reload reads the index from the file: when the log is opened, and when it is not known whether a commit took
 // place. Leases of this process keep what the file does not hold of them; others count as expired.
-func (l *Log) reload(ctx context.Context) error {
-	tx, err := l.writer.BeginTx(ctx, nil)
+func (c *committer) reload(ctx context.Context) error {
+	tx, err := c.writer.BeginTx(ctx, nil)
 	if err != nil {
 		return classify(err)
 	}
 	defer tx.Rollback()
-	ld := loader{ctx: ctx, tx: tx, log: l, contents: make(map[thread.ID]*content), places: make(map[uint64]place)}
+	ld := loader{ctx: ctx, tx: tx, c: c, contents: make(map[thread.ID]*content), places: make(map[uint64]place)}
 	if err := ld.load(); err != nil {
 		return err
 	}
-	l.index.replace(ld.contents, ld.given)
-	l.janitor.reset(ld.contents, ld.first)
-	l.stale = false
+	c.index.replace(ld.contents, ld.given)
+	c.janitor.reset(ld.contents, ld.first)
+	c.stale = false
 	return nil
 }
 
@@ -31,7 +31,7 @@ func (l *Log) reload(ctx context.Context) error {
 type loader struct {
 	ctx      context.Context
 	tx       *sql.Tx
-	log      *Log
+	c        *committer
 	contents map[thread.ID]*content
 	places   map[uint64]place // of the runs, by ref
 	given    counters
@@ -142,11 +142,11 @@ func (ld *loader) lease(rows *sql.Rows) error {
 	if err := rows.Scan(&found.Thread, &found.RunID, &found.Owner, &found.Token, &acquired, &stopBy); err != nil {
 		return classify(err)
 	}
-	if known := ld.log.index.content(found.Thread).lease; known.is(found.Token) {
+	if known := ld.c.index.content(found.Thread).lease; known.is(found.Token) {
 		found = *known
 	} else {
 		found.Acquired = time.UnixMilli(acquired)
-		found.Deadline = ld.log.opts.Now()
+		found.Deadline = ld.c.opts.Now()
 		found.asked = make(chan struct{}, 1)
 	}
 	if stopBy.Valid {

@@ -68,7 +68,7 @@ func (g *group) trim(first uint64) (from uint64, more bool) {
 		keep = g.given.id - recentKeep
 	}
 	bound := g.given.id + 1
-	for _, at := range g.log.index.unsettled() {
+	for _, at := range g.c.index.unsettled() {
 		c := g.edit(at.thread)
 		i, found := c.find(at.run)
 		if !found || len(c.runs[i].recent) == 0 {

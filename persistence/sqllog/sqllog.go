@@ -13,21 +13,12 @@ import (
 
 // Log is a live log with its leases. Its methods are safe for concurrent use.
 type Log struct {
-	index  *index
-	opts   Options
-	writer *sql.DB
+	*committer
 	reader *sql.DB
-	stmts  map[string]*sql.Stmt // of the writer, by text
-	page   *sql.Stmt            // of the reader
+	page   *sql.Stmt // of the reader
 
-	queue   chan *request
-	stop    chan struct{} // closed by Close
-	stopped chan struct{} // closed when the committer has returned
 	closing sync.Once
 	closed  error // of Close
-
-	janitor janitor // the committer's
-	stale   bool    // the committer's: it is not known whether the last commit took place
 }
 
 // Options are the choices of [New]. The zero value is right for a server.
@@ -53,16 +44,15 @@ func (o Options) withDefaults() Options {
 // New starts a goroutine, which [Log.Close] ends. The leases in the file count as expired. Tables of a later
 // version of the program are refused. ctx is for New alone.
 func New(ctx context.Context, writer, reader *sql.DB, opts Options) (*Log, error) {
-	l := &Log{
+	l := &Log{reader: reader, committer: &committer{
 		index:   &index{topics: make(map[thread.ID]*topic)},
 		opts:    opts.withDefaults(),
 		writer:  writer,
-		reader:  reader,
 		stmts:   make(map[string]*sql.Stmt),
 		queue:   make(chan *request, 1024),
 		stop:    make(chan struct{}),
 		stopped: make(chan struct{}),
-	}
+	}}
 	if err := l.open(ctx); err != nil {
 		l.closeStatements()
 		return nil, fmt.Errorf("open the live log: %w", err)
@@ -114,17 +104,4 @@ func (l *Log) closeStatements() error {
 		}
 	}
 	return first
-}
-
-// enter refuses a call whose context is done, or that comes after Close.
-func (l *Log) enter(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	select {
-	case <-l.stop:
-		return errClosed
-	default:
-		return nil
-	}
 }

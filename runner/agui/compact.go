@@ -20,8 +20,10 @@ type Event struct {
 // greatest Last of the events that went into it, so results can overlap, and a folded snapshot or the END of a stream of
 // chunks can begin before the event in front of it. Somebody who has seen the events up to a number n goes on
 // with exactly the results whose First is greater than n, unless some result has First <= n < Last: then there is no way
-// to go on but from the start of the run. Compacting again changes nothing. What is not an event of AG-UI stays as it is, and so does
-// the whole of a run whose chunks break the rules of section 12.
+// to go on but from the start of the run.
+//
+// Compacting again changes nothing. What is not an event of AG-UI stays as it is, and so does the whole of a run whose
+// chunks break the rules of section 12.
 func Compact(events []Event) []Event {
 	out := make([]Event, 0, min(len(events), 64))
 	for len(events) > 0 {

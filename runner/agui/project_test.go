@@ -62,3 +62,12 @@ func TestProjectInput(t *testing.T) {
 		})
 	}
 }
+
+func TestProjectInputLeavesMessagesWithoutRole(t *testing.T) {
+	for _, m := range []string{`{"id":"a"}`, `{"id":"a","role":5}`, `{"id":"a","role":null,"content":"x"}`, `7`} {
+		event := `{"type":"RUN_STARTED","threadId":"t","runId":"r","input":{"messages":[` + m + `]}}`
+		if got := agui.ProjectInput([]byte(event)); len(got) != 1 || string(got[0]) != event {
+			t.Errorf("%s became %s", event, got)
+		}
+	}
+}
