@@ -43,17 +43,9 @@ type reader struct {
 // The error is [thread.ErrBadCursor] if it is not and never was.
 func newReader(ctx context.Context, src source, id thread.ID, opts Options) (*reader, error) {
 	r := &reader{source: src, id: id, replay: opts.Replay}
-	head, err := r.log.Head(ctx, id)
+	th, err := r.aim(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("find the head of thread %s: %w", id, err)
-	}
-	th, err := r.history.Thread(ctx, id)
-	if err != nil && !errors.Is(err, thread.ErrNotFound) {
-		return nil, fmt.Errorf("look up thread %s: %w", id, err)
-	}
-	r.target = head
-	if th.Latest != nil && !th.Latest.Ended.IsZero() && r.target.Before(th.Latest.Cursor()) {
-		r.target = th.Latest.Cursor()
+		return nil, err
 	}
 	after := opts.After
 	if opts.Now {
@@ -63,6 +55,25 @@ func newReader(ctx context.Context, src source, id thread.ID, opts Options) (*re
 		return nil, err
 	}
 	return r, nil
+}
+
+// aim sets the target to what there is now, in log and history, and returns what history knows of the thread.
+func (r *reader) aim(ctx context.Context) (thread.Thread, error) {
+	head, err := r.log.Head(ctx, r.id)
+	if err != nil {
+		return thread.Thread{}, fmt.Errorf("find the head of thread %s: %w", r.id, err)
+	}
+	th, err := r.history.Thread(ctx, r.id)
+	if err != nil && !errors.Is(err, thread.ErrNotFound) {
+		return th, fmt.Errorf("look up thread %s: %w", r.id, err)
+	}
+	if r.target.Before(head) {
+		r.target = head
+	}
+	if th.Latest != nil && !th.Latest.Ended.IsZero() && r.target.Before(th.Latest.Cursor()) {
+		r.target = th.Latest.Cursor()
+	}
+	return th, nil
 }
 
 // begin puts the reader at after. A position in a run that is gone makes it begin again from the start.
@@ -241,6 +252,11 @@ func (r *reader) nextStep(ctx context.Context) (b Batch, more bool, err error) {
 		return b, false, fmt.Errorf("read thread %s after run %d: %w", r.id, after, err)
 	}
 	live := len(entries) > 0 && entries[0].Seq == 1
+	if live && r.replay == Raw && entries[0].Run == after+1 {
+		// Nothing can lie before it, so that the history, which would load the whole run, need not be asked.
+		r.pos, r.atEnd = thread.Cursor{Run: entries[0].Run}, false
+		return r.take(entries), true, nil
+	}
 	run, err := r.nextRun(ctx, after)
 	saved := err == nil
 	if err != nil && !errors.Is(err, thread.ErrNotFound) {

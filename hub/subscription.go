@@ -98,12 +98,8 @@ func (s *Subscription) sync(ctx context.Context) error {
 	if !wanted {
 		return nil
 	}
-	head, err := s.r.log.Head(ctx, s.r.id)
-	if err != nil {
+	if _, err := s.r.aim(ctx); err != nil {
 		return err
-	}
-	if s.r.target.Before(head) {
-		s.r.target = head
 	}
 	s.told = false
 	return nil

@@ -332,6 +332,20 @@ func (b *bench) watch(id thread.ID) (ends <-chan thread.RunID, stop func()) {
 	return seen, func() { cancel(); <-done }
 }
 
+// tardy is a log whose replies to appends that bring an end are held back, though everybody can read the end.
+type tardy struct {
+	live
+	gate chan struct{}
+}
+
+func (l tardy) Append(ctx context.Context, held thread.Lease, entries []thread.Entry) error {
+	err := l.live.Append(ctx, held, entries)
+	if entries[len(entries)-1].Kind == thread.KindEnd {
+		<-l.gate
+	}
+	return err
+}
+
 func TestAcceptAtOnceAfterTheEnd(t *testing.T) {
 	t.Run("a thread whose run has just ended takes the next one, a thousand times", func(t *testing.T) {
 		bubble(t, func(b *bench) {
@@ -355,4 +369,29 @@ func TestAcceptAtOnceAfterTheEnd(t *testing.T) {
 			same(b, "runs", len(scripts), len(b.ended("t")))
 		})
 	})
+	for _, c := range []struct {
+		name  string
+		steps []agenttest.Step
+	}{
+		{"finished", answer(1)},
+		{"failed", append(script(started), agenttest.Fail(errors.New("no")))},
+	} {
+		t.Run("a thread whose run has "+c.name+" takes the next one before its node knows that", func(t *testing.T) {
+			bubble(t, func(b *bench) {
+				gate := make(chan struct{})
+				r := b.nodeOn(tardy{b.log, gate}, agenttest.New(c.steps), b.config())
+				ends, stop := b.watch("t")
+				defer stop()
+				b.begin(r, "t", "r1")
+				same(b, "ended", thread.RunID("r1"), <-ends)
+				answered := b.ask(r, "t", "r2")
+				b.pass(time.Second)
+				same(b, "answers", 0, len(answered))
+				close(gate)
+				same(b, "answer", thread.Cursor{Run: 2}, (<-answered).Cursor)
+				synctest.Wait()
+				same(b, "runs", 2, len(b.ended("t")))
+			})
+		})
+	}
 }

@@ -104,7 +104,7 @@ func (s *Server) getThread(c echo.Context) error {
 	view, views := viewOf(t), make([]runView, len(runs))
 	for i, r := range runs {
 		views[i] = runViewOf(r)
-		if st.Outcome != nil && r.ID == *st.RunID { // it has ended, perhaps a moment before the history knows
+		if st.Outcome != nil && st.RunID != nil && r.ID == *st.RunID { // it has ended, perhaps a moment before the history knows
 			views[i].State, view.State = string(*st.Outcome), string(*st.Outcome)
 		}
 	}

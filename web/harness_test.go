@@ -173,7 +173,7 @@ func within(t *testing.T) context.Context {
 func (s *site) client(opts webtest.Options) *webtest.Client {
 	s.Helper()
 	opts.Dial = s.dial
-	c, err := webtest.Dial(s.Context(), s.url, &opts)
+	c, err := webtest.Dial(within(s.T), s.url, &opts)
 	if err != nil {
 		s.Fatal(err)
 	}

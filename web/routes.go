@@ -9,7 +9,8 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 )
 
-// Register adds the server's routes to e, and answers all errors of e in the form of [Problem].
+// Register adds the server's routes to e, and answers all errors of e in the form of [Problem]. The socket works inside
+// the middlewares of echo, compression and timeouts included.
 func (s *Server) Register(e *echo.Echo) {
 	e.HTTPErrorHandler = s.answerError
 	e.GET("/socket/websocket", s.socket)

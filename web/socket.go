@@ -33,16 +33,10 @@ func (s *Server) socket(c echo.Context) error {
 	}
 	ss := &session{srv: s, peer: peer(r), topics: map[string]*channel{}}
 	ss.ctx, ss.cancel = context.WithCancelCause(context.Background())
-	conn, err := websocket.Accept(c.Response(), r, &websocket.AcceptOptions{
-		Subprotocols:    []string{"phoenix"},
-		CompressionMode: websocket.CompressionDisabled,
-	})
+	conn, err := accept(c)
 	if err != nil {
 		ss.cancel(err)
-		if c.Response().Committed {
-			return nil // Accept has answered
-		}
-		return err
+		return nil // the client has its answer
 	}
 	ss.conn = conn
 	conn.SetReadLimit(s.cfg.MaxFrame)
@@ -54,6 +48,26 @@ func (s *Server) socket(c echo.Context) error {
 	// The connection is ours: a goroutine of its own serves it, and nothing of echo is kept.
 	go ss.serve()
 	return nil
+}
+
+// accept answers the handshake, past the writers of middlewares: one that holds the header back until there is a body,
+// as echo's Gzip does, would never let the answer out.
+func accept(c echo.Context) (*websocket.Conn, error) {
+	w := c.Response().Writer
+	for {
+		outer, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			break
+		}
+		w = outer.Unwrap()
+	}
+	answer := echo.NewResponse(w, c.Echo())
+	conn, err := websocket.Accept(answer, c.Request(), &websocket.AcceptOptions{
+		Subprotocols:    []string{"phoenix"},
+		CompressionMode: websocket.CompressionDisabled,
+	})
+	c.Response().Status, c.Response().Size, c.Response().Committed = answer.Status, answer.Size, true
+	return conn, err
 }
 
 // peer names who is on the other side, for the record of who stopped a run.

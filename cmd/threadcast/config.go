@@ -84,7 +84,7 @@ var settings = []setting{
 		duration(time.Millisecond, func(c *config) *time.Duration { return &c.StopGrace })},
 	{"retention", "DURATION", "5m", false,
 		"how long a finished run stays in the live log, where a returning viewer finds each of its events",
-		duration(0, func(c *config) *time.Duration { return &c.Retention })},
+		duration(time.Second, func(c *config) *time.Duration { return &c.Retention })},
 	{"ping", "DURATION", "20s", false,
 		"time between two pings to a socket; at most 25s, as proxies close what is silent for longer",
 		func(c *config, s string) error {

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/threadcast/threadcast/runner/agenttest"
 )
 
 // readyTimeout is how long a process may take until it is ready, on a machine that has other things to do.
@@ -228,5 +230,18 @@ func await[T any](t testing.TB, ch <-chan T, d time.Duration, what string) T {
 	case <-time.After(d):
 		t.Fatalf("%s: not within %s", what, d)
 		panic("unreachable")
+	}
+}
+
+// hungUp waits until the agent sees that its request for a run was closed. One that has just ended by itself may be seen
+// so too.
+func hungUp(t testing.TB, agent *agenttest.Server, run string, d time.Duration) {
+	t.Helper()
+	deadline := time.Now().Add(d)
+	for {
+		h := await(t, agent.Closed(), time.Until(deadline), "the agent's request for run "+run+" is closed")
+		if h.RunID == run {
+			return
+		}
 	}
 }

@@ -153,7 +153,7 @@ func (n *node) ended(thread, run string) runInfo {
 			return false
 		}
 		latest = runs[len(runs)-1]
-		return latest.RunID == run && latest.State != "running"
+		return latest.RunID == run && latest.End != "" // the state may be known a moment before
 	})
 	return latest
 }

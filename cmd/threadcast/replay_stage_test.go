@@ -6,12 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"regexp"
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/threadcast/threadcast/runner/agenttest"
 	"github.com/threadcast/threadcast/runner/agui"
@@ -382,23 +380,4 @@ func (p *progress) watchedBy(done func(*webtest.Viewer) bool) func(*webtest.View
 		p.see(count(v))
 		return done(v)
 	}
-}
-
-// hangup waits until the agent sees that its request was closed.
-func (s *stage) hangup(d time.Duration) agenttest.Hangup {
-	s.Helper()
-	return await(s, s.agent.Closed(), d, "the agent's request is closed")
-}
-
-// stop stops a thread's run over the API.
-func (s *stage) stop(thread string) (stopped struct {
-	Stopped bool
-	RunID   string
-	Cursor  string
-}) {
-	s.Helper()
-	if code := s.node.do(http.MethodPost, threadPath(thread)+"/stop", nil, &stopped); code != http.StatusOK {
-		s.Fatalf("stop was answered with %d", code)
-	}
-	return stopped
 }

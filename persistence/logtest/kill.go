@@ -29,17 +29,16 @@ var killChecks = []durableCheck{
 	{"a process that is killed loses nothing that was acknowledged", killed},
 }
 
-// Child is called by the TestMain of a driver that calls [RunDurable]. In the process that is to be killed it writes
-// until that happens, and does not return; in any other it does nothing.
-func Child(open Opener) {
+// Child is called first of all by the TestMain of a driver that calls [RunDurable]. In a process that is to be killed it
+// writes until that happens; should it end before, it returns true, and so has TestMain. In any other process it
+// does nothing and returns false.
+func Child(open Opener) bool {
 	dir := os.Getenv(childDir)
 	if dir == "" {
-		return
+		return false
 	}
-	if err := writeForever(dir, open); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
-	os.Exit(1)
+	fmt.Fprintln(os.Stderr, writeForever(dir, open))
+	return true
 }
 
 // writeForever writes runs to some threads at once. It tells on standard output what was acknowledged: a line
@@ -56,7 +55,7 @@ func writeForever(dir string, open Opener) error {
 			failed <- writeThread(log, childThread(i), func(c thread.Cursor) {
 				out.Lock()
 				defer out.Unlock()
-				fmt.Println(i, c.Run, c.Seq)
+				fmt.Fprintln(os.Stdout, i, c.Run, c.Seq)
 			})
 		}()
 	}

@@ -70,7 +70,7 @@ func TestFaulty(t *testing.T) {
 		wantHead(t, log, 1)
 		log.Inject(logtest.Acquire, 1, logtest.Fault{Cut: true, Err: errInjected})
 		lease, err := log.Acquire(t.Context(), thread.Claim{Thread: "u", Owner: "node"}, time.Hour)
-		if err != errInjected || lease.Token != 0 {
+		if !errors.Is(err, errInjected) || lease.Token != 0 {
 			t.Fatalf("Acquire = %+v, %v; want no lease and %v", lease, err, errInjected)
 		}
 		if _, err := log.Holder(t.Context(), "u"); err != nil {
@@ -94,17 +94,17 @@ func TestFaulty(t *testing.T) {
 		log.Inject(logtest.Append, 1, logtest.Fault{Wait: make(chan struct{})})
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errInjected)
-		if err := log.Append(ctx, lease, entry(1)); err != errInjected {
+		if err := log.Append(ctx, lease, entry(1)); !errors.Is(err, errInjected) {
 			t.Fatalf("got %v, want the cause", err)
 		}
 	})
 	t.Run("down, everything fails until it is up again", func(t *testing.T) {
 		log, lease := setup(t)
 		log.Down(errInjected)
-		if err := log.Append(t.Context(), lease, entry(1)); err != errInjected {
+		if err := log.Append(t.Context(), lease, entry(1)); !errors.Is(err, errInjected) {
 			t.Fatalf("Append: %v", err)
 		}
-		if _, err := log.Head(t.Context(), "t"); err != errInjected {
+		if _, err := log.Head(t.Context(), "t"); !errors.Is(err, errInjected) {
 			t.Fatalf("Head: %v", err)
 		}
 		log.Up()

@@ -68,7 +68,7 @@ var tailChecks = []check{
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errEnough)
 		err := log.Tail(ctx, "t", thread.Cursor{}, func([]thread.Entry) error { return errors.New("fn was called") })
-		if err != errEnough {
+		if !errors.Is(err, errEnough) {
 			t.Fatalf("Tail with a context that is done: got %v, want its cause itself", err)
 		}
 	}},
@@ -82,7 +82,7 @@ var tailChecks = []check{
 			cancel(errEnough)
 			return nil
 		})
-		if err != errEnough || seen == 0 || seen == 5000 {
+		if !errors.Is(err, errEnough) || seen == 0 || seen == 5000 {
 			t.Fatalf("Tail: got %v after %d of 5000 entries, want the cause after the first batch", err, seen)
 		}
 	}},
@@ -90,7 +90,7 @@ var tailChecks = []check{
 		a := begin(t, log, "t", 1)
 		a.add(3)
 		err := log.Tail(t.Context(), "t", thread.Cursor{}, func([]thread.Entry) error { return errEnough })
-		if err != errEnough {
+		if !errors.Is(err, errEnough) {
 			t.Fatalf("Tail: got %v, want the function's error itself", err)
 		}
 	}},

@@ -2,6 +2,7 @@ package logtest
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/threadcast/threadcast/persistence/thread"
@@ -89,7 +90,7 @@ func slowTail(t *testing.T, log Log) {
 	close(gate)
 	a.add(10)
 	a.end()
-	if err := <-done; err != errEnough {
+	if err := <-done; !errors.Is(err, errEnough) {
 		t.Fatalf("the slow tail returned %v", err)
 	}
 	sameEntries(t, got, a.wrote)

@@ -38,7 +38,7 @@ func TestTidy(t *testing.T) {
 		if err := log.Append(t.Context(), lease, []thread.Entry{entry}); err != nil {
 			t.Fatal(err)
 		}
-		if err := log.Tail(t.Context(), id, thread.Cursor{}, func([]thread.Entry) error { return enough }); err != enough {
+		if err := log.Tail(t.Context(), id, thread.Cursor{}, func([]thread.Entry) error { return enough }); !errors.Is(err, enough) {
 			t.Fatal(err)
 		}
 		if err := errors.Join(log.Forget(t.Context(), id), log.Release(t.Context(), lease)); err != nil {

@@ -96,7 +96,7 @@ func TestRetry(t *testing.T) {
 	})
 	t.Run("not what is no matter of locks", func(t *testing.T) {
 		fn, calls := times(0, errOther)
-		if err := sqlitefile.Retry(t.Context(), fn); err != errOther || *calls != 1 {
+		if err := sqlitefile.Retry(t.Context(), fn); !errors.Is(err, errOther) || *calls != 1 {
 			t.Fatalf("%v after %d calls, want one", err, *calls)
 		}
 	})
@@ -118,7 +118,7 @@ func TestRetry(t *testing.T) {
 			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errOther)
 			defer cancel()
 			fn, _ := times(1<<30, nil)
-			if err := sqlitefile.Retry(ctx, fn); err != errOther {
+			if err := sqlitefile.Retry(ctx, fn); !errors.Is(err, errOther) {
 				t.Fatalf("got %v, want the cause", err)
 			}
 		})

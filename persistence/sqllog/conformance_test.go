@@ -14,7 +14,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	logtest.Child(openLog)
+	if logtest.Child(openLog) {
+		return
+	}
 	goleak.VerifyTestMain(m)
 }
 

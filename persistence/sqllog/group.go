@@ -3,6 +3,7 @@ package sqllog
 import (
 	"context"
 	"database/sql"
+	"errors"
 
 	"github.com/threadcast/threadcast/persistence/thread"
 )
@@ -104,7 +105,7 @@ func (g *group) query(text string, args []any, into ...any) error {
 		return g.err
 	}
 	err := g.tx.QueryRowContext(context.Background(), text, args...).Scan(into...)
-	if err != nil && err != sql.ErrNoRows {
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		g.err = err
 	}
 	return err

@@ -182,7 +182,7 @@ func TestReload(t *testing.T) {
 	}
 	<-lease.Asked
 	cancel(errClosed)
-	if err := <-done; err != errClosed {
+	if err := <-done; !errors.Is(err, errClosed) {
 		t.Fatal(err)
 	}
 }

@@ -3,6 +3,7 @@ package sqllog
 import (
 	"container/heap"
 	"database/sql"
+	"errors"
 	"math"
 	"time"
 
@@ -112,7 +113,7 @@ func (g *group) dropDue(d due) {
 func (g *group) sweep() bool {
 	var ref int64
 	if err := g.query(selectGarbage, nil, &ref); err != nil {
-		return err != sql.ErrNoRows
+		return !errors.Is(err, sql.ErrNoRows)
 	}
 	var last sql.NullInt64
 	if err := g.query(selectChunk, []any{ref, chunkEntries, chunkBytes}, &last); err != nil {

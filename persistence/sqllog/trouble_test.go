@@ -63,7 +63,7 @@ func wantHead(t *testing.T, log *store, id thread.ID, seq uint64) {
 // holdFile locks the file for writing, as another program may, until the function that it returns is called.
 func holdFile(t *testing.T, log *store) (release func()) {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+log.file.Path()+"?_txlock=immediate")
+	db, err := sql.Open("sqlite", "file:"+log.file.Path()+"?_txlock=immediate&_busy_timeout=10000")
 	if err != nil {
 		t.Fatal(err)
 	}
