@@ -24,11 +24,19 @@ type shelf struct {
 	runs []thread.Run
 	last uint64 // overrules the last run's number
 	gone bool
+	uses int // of NextRun
+}
+
+func (s *shelf) loads() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.uses
 }
 
 func (s *shelf) NextRun(_ context.Context, _ thread.ID, after uint64) (thread.Run, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.uses++
 	for _, r := range s.runs {
 		if r.Number > after {
 			if r.Events == nil {

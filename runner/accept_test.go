@@ -62,6 +62,9 @@ func TestAccept(t *testing.T) {
 			same(b, "id in the log", first.RunID, b.last("t").id)
 		})
 	})
+}
+
+func TestAcceptOnABusyThread(t *testing.T) {
 	t.Run("a busy thread says with what and since when", func(t *testing.T) {
 		bubble(t, func(b *bench) {
 			agent := agenttest.New(held([]string{started}, []string{finished}))
@@ -163,6 +166,20 @@ func TestAcceptTwice(t *testing.T) {
 				same(b, "runs", 1, len(b.ended("t")))
 			})
 		}
+	})
+	t.Run("a run that came and went meanwhile is answered too", func(t *testing.T) {
+		bubble(t, func(b *bench) {
+			agent := agenttest.New(answer(1))
+			r, other := b.node(agent), b.node(agent)
+			gate := make(chan struct{})
+			b.log.Inject(logtest.Acquire, 1, logtest.Fault{Wait: gate})
+			answered := b.ask(r, "t", "r1")
+			synctest.Wait()
+			b.perform(other, "t", "r1")
+			close(gate)
+			same(b, "answer", thread.Accepted{RunID: "r1", Cursor: thread.Cursor{Run: 1}}, <-answered)
+			same(b, "invocations", 1, agent.Invocations())
+		})
 	})
 	t.Run("the same run id with another agent is refused", func(t *testing.T) {
 		bubble(t, func(b *bench) {
@@ -268,6 +285,9 @@ func TestAcceptWhenStoresAreAway(t *testing.T) {
 			same(b, "outcome", "finished", b.perform(r, "t", "r1").outcome())
 		})
 	})
+}
+
+func TestAcceptWhenTheHistoryIsSlow(t *testing.T) {
 	t.Run("a history that hangs means unavailable, and no run begins under a stale lease", func(t *testing.T) {
 		bubble(t, func(b *bench) {
 			agent := agenttest.New(answer(1))

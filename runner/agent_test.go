@@ -166,6 +166,9 @@ func TestAgentEmitsRubbish(t *testing.T) {
 			same(b, "event", "{\"type\":\"CUSTOM\",\"name\":\"a\ufffdb\",\"value\":1}", got.events[1])
 		})
 	})
+}
+
+func TestAgentEmitsTooMuch(t *testing.T) {
 	t.Run("an event that is too large", func(t *testing.T) {
 		bubble(t, func(b *bench) {
 			cfg := b.config()

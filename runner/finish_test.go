@@ -105,6 +105,9 @@ func TestFinishWhenTheHistoryIsAway(t *testing.T) {
 			same(b, "outcome", "finished", b.last("t").outcome())
 		})
 	})
+}
+
+func TestFinishIsLeftToOthers(t *testing.T) {
 	t.Run("what it refuses stays in the log, for a reclaim", func(t *testing.T) {
 		bubble(t, func(b *bench) {
 			b.past.inject("SaveRun", 1, fault{err: thread.ErrCorrupt})

@@ -81,30 +81,39 @@ func TestLeaseIsTaken(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestLeaseIsTakenAtTheEnd(t *testing.T) {
 	t.Run("while the run is being saved, and the other's record counts", func(t *testing.T) {
 		bubble(t, func(b *bench) {
-			gate := make(chan struct{})
-			b.past.inject("SaveRun", 1, fault{wait: gate})
-			r := b.node(agenttest.New(answer(3)))
+			former, latter := make(chan struct{}), make(chan struct{})
+			b.past.inject("SaveRun", 1, fault{wait: former})
+			b.past.inject("SaveRun", 2, fault{wait: latter})
+			r, other := b.node(agenttest.New(answer(3))), b.node(agenttest.New())
 			b.begin(r, "t", "r1")
 			synctest.Wait()
-			robbed := b.rob("t")
-			run, _ := b.past.run("t", "r1")
-			run.Owner, run.Token = robbed.Owner, robbed.Token
-			if err := b.past.TakeRun(b.Context(), run); err != nil {
+			before, _ := b.past.run("t", "r1")
+			if err := b.memory.Release(b.Context(), b.rob("t")); err != nil {
 				b.Fatal(err)
 			}
-			close(gate)
-			b.pass(time.Minute)
-			same(b, "records", 0, b.past.saved())
+			reclaimed := make(chan int, 1)
+			go func() {
+				n, err := other.Reclaim(b.Context())
+				same(b, "error", nil, err)
+				reclaimed <- n
+			}()
+			synctest.Wait()
+			close(former)
+			synctest.Wait()
+			same(b, "records of the former owner", 0, b.past.saved())
 			same(b, "active runs", 0, r.Active())
-			if err := b.memory.Release(b.Context(), robbed); err != nil {
-				b.Fatal(err)
-			}
-			n, err := r.Reclaim(b.Context())
-			same(b, "error", nil, err)
-			same(b, "reclaimed", 1, n)
+			close(latter)
+			same(b, "reclaimed", 1, <-reclaimed)
+			same(b, "records", 1, b.past.saved())
 			same(b, "outcome", "finished", b.last("t").outcome())
+			after, _ := b.past.run("t", "r1")
+			same(b, "token is greater", true, after.Token > before.Token)
+			same(b, "owner is the same", false, after.Owner == before.Owner)
 		})
 	})
 	t.Run("and a stop of the former owner does not say that it stopped", func(t *testing.T) {
@@ -147,6 +156,9 @@ func TestKeeper(t *testing.T) {
 			same(b, "released", true, errors.Is(err, thread.ErrNotFound))
 		})
 	})
+}
+
+func TestKeeperWhenRenewalsFail(t *testing.T) {
 	// The first renewal of a run is asked for after a third of a lease.
 	for _, c := range []struct {
 		name   string
@@ -182,6 +194,14 @@ func TestKeeper(t *testing.T) {
 				log.Inject(logtest.Renew, nth+2, logtest.Fault{Err: thread.ErrUnavailable})
 			}
 		}, lease/3 + lease},
+		{"counts its trust from before it took the lease", func(log *logtest.FaultyLog) {
+			answer := make(chan struct{})
+			time.AfterFunc(4*time.Second, func() { close(answer) })
+			log.Inject(logtest.Acquire, 1, logtest.Fault{Wait: answer})
+			for nth := range 1000 {
+				log.Inject(logtest.Renew, nth+1, logtest.Fault{Err: thread.ErrUnavailable})
+			}
+		}, lease},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(b *bench) {
@@ -210,6 +230,9 @@ func TestKeeper(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestKeeperWhenTheLogIsAway(t *testing.T) {
 	t.Run("gives up with the log away, and so does the run that writes", func(t *testing.T) {
 		bubble(t, func(b *bench) {
 			agent := agenttest.New(slow(10000))

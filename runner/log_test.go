@@ -81,7 +81,10 @@ func TestLogFails(t *testing.T) {
 			same(b, "events", "RUN_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_END RUN_FINISHED", b.last("t").types())
 		})
 	})
-	t.Run("all of it for less than a lease, and the run goes on", func(t *testing.T) {
+}
+
+func TestLogIsAway(t *testing.T) {
+	t.Run("altogether for less than a lease, and the run goes on", func(t *testing.T) {
 		bubble(t, func(b *bench) {
 			r := b.node(agenttest.New(slow(5)))
 			b.begin(r, "t", "r1")

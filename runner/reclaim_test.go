@@ -109,6 +109,9 @@ func TestReclaim(t *testing.T) {
 			same(b, "outcome", "lost lost", b.last("t").outcome())
 		})
 	})
+}
+
+func TestReclaimBesideOthers(t *testing.T) {
 	t.Run("a run by two nodes at once, once", func(t *testing.T) {
 		for range 100 {
 			bubble(t, func(b *bench) {
@@ -173,6 +176,9 @@ func TestReclaim(t *testing.T) {
 			same(b, "outcome", "finished", b.last("t").outcome())
 		})
 	})
+}
+
+func TestReclaimOfMany(t *testing.T) {
 	t.Run("this node's own runs are no obstacle, however many", func(t *testing.T) {
 		bubble(t, func(b *bench) {
 			agent := agenttest.New(held([]string{started}, []string{finished}))

@@ -72,6 +72,9 @@ func TestStop(t *testing.T) {
 			same(b, "outcome", "finished", b.last("t").outcome())
 		})
 	})
+}
+
+func TestStopIsWaitedFor(t *testing.T) {
 	t.Run("two stops at once are one stop, and both are told", func(t *testing.T) {
 		bubble(t, func(b *bench) {
 			agent := agenttest.New(held([]string{started}, nil))

@@ -195,6 +195,7 @@ func (ch *channel) end(err error) {
 	if ch.ctx.Err() != nil {
 		return
 	}
+	ch.ss.forget(ch) // first: what the client sends once it knows is refused
 	last := wire.EventError // the client joins again after its back-off, with its cursor
 	switch {
 	case errors.Is(err, thread.ErrDeleted):
@@ -204,5 +205,4 @@ func (ch *channel) end(err error) {
 		ch.ss.srv.report(problem(err), "subscription", fmt.Errorf("thread %s: %w", ch.id, err))
 	}
 	ch.send(wire.AppendPush(nil, ch.joinRef, ch.topic, last, []byte("{}")))
-	ch.ss.forget(ch)
 }

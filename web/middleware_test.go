@@ -1,8 +1,10 @@
 package web_test
 
 import (
+	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,12 +37,11 @@ func around() map[string][]echo.MiddlewareFunc {
 		"BodyDump":       middleware.BodyDump(func(echo.Context, []byte, []byte) {}),
 		"ContextTimeout": middleware.ContextTimeout(time.Second),
 		"RateLimiter":    middleware.RateLimiter(middleware.NewRateLimiterMemoryStore(100)),
-		"Timeout":        middleware.TimeoutWithConfig(middleware.TimeoutConfig{Timeout: time.Minute}),
 	}
 	stacks := map[string][]echo.MiddlewareFunc{}
 	var all []echo.MiddlewareFunc
 	for _, name := range []string{"Recover", "RequestID", "Logger", "RequestLogger", "Gzip", "Decompress", "Secure", "CORS",
-		"BodyLimit", "BodyDump", "ContextTimeout", "RateLimiter", "Timeout"} {
+		"BodyLimit", "BodyDump", "ContextTimeout", "RateLimiter"} {
 		stacks[name] = []echo.MiddlewareFunc{m[name]}
 		all = append(all, m[name])
 	}
@@ -107,5 +108,19 @@ func TestTheServerCanBeMountedBesideOtherRoutes(t *testing.T) {
 	if response, body := s.request("GET", "/broken", ""); response.StatusCode != 500 ||
 		body != `{"code":"internal","message":"Something went wrong inside the server. Its log says what."}` {
 		t.Fatalf("%d %s", response.StatusCode, body)
+	}
+}
+
+func TestTheSocketIsRefusedWhereItCannotWork(t *testing.T) {
+	s := open(t, plan{wrap: func(e *echo.Echo) {
+		e.Use(middleware.TimeoutWithConfig(middleware.TimeoutConfig{Timeout: time.Minute}))
+	}})
+	_, err := webtest.Dial(within(t), s.url, nil)
+	var refused *webtest.Refused
+	if !errors.As(err, &refused) || refused.HTTP != 500 || refused.Code != "internal" {
+		t.Fatalf("got %v", err)
+	}
+	if !strings.Contains(s.log.String(), "Timeout") {
+		t.Fatalf("the log does not tell: %s", s.log)
 	}
 }

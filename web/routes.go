@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
@@ -10,7 +11,7 @@ import (
 )
 
 // Register adds the server's routes to e, and answers all errors of e in the form of [Problem]. The socket works inside
-// the middlewares of echo, compression and timeouts included.
+// the middlewares of echo, compression and ContextTimeout included; only through Timeout, which is deprecated, it is refused.
 func (s *Server) Register(e *echo.Echo) {
 	e.HTTPErrorHandler = s.answerError
 	e.GET("/socket/websocket", s.socket)
@@ -78,7 +79,7 @@ func (s *Server) answerError(err error, c echo.Context) {
 		p.Code, p.status = statusCode(he.Code), he.Code
 		p.Message = http.StatusText(he.Code) + "."
 	}
-	if c.Request().Context().Err() == nil { // else the client has gone, and err may come of that
+	if c.Request().Context().Err() == nil || !errors.Is(err, context.Canceled) { // else the client has gone
 		s.report(p, c.Request().Method+" "+c.Path(), err)
 	}
 	keepFresh(c)

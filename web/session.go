@@ -166,7 +166,8 @@ func (ss *session) write(frame []byte) {
 	ctx, cancel := context.WithTimeout(ss.ctx, ss.srv.cfg.WriteTimeout)
 	defer cancel()
 	if err := ss.conn.Write(ctx, websocket.MessageText, frame); err != nil {
-		if ctx.Err() != nil && ss.ctx.Err() == nil {
+		// The read loop may have noticed first that the connection is gone: the deadline tells why it is.
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			ss.srv.cfg.Logger.Info("socket closed: its client does not read", "peer", ss.peer)
 		}
 		ss.fail(err)

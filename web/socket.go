@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"strings"
@@ -36,7 +37,10 @@ func (s *Server) socket(c echo.Context) error {
 	conn, err := accept(c)
 	if err != nil {
 		ss.cancel(err)
-		return nil // the client has its answer
+		if c.Response().Committed {
+			return nil // the client has its answer
+		}
+		return err
 	}
 	ss.conn = conn
 	conn.SetReadLimit(s.cfg.MaxFrame)
@@ -60,6 +64,9 @@ func accept(c echo.Context) (*websocket.Conn, error) {
 			break
 		}
 		w = outer.Unwrap()
+	}
+	if _, ok := w.(http.Hijacker); !ok {
+		return nil, errors.New("a middleware around the socket, such as echo's Timeout, does not let the connection be taken over")
 	}
 	answer := echo.NewResponse(w, c.Echo())
 	conn, err := websocket.Accept(answer, c.Request(), &websocket.AcceptOptions{

@@ -44,7 +44,7 @@ func TestOneStalledViewerHarmsNobody(t *testing.T) {
 		p99, rss := w.measure(time.Duration(sized(4, 2)) * time.Second)
 		without, rssWithout = append(without, p99), max(rssWithout, rss)
 
-		s := n.stall("stall")
+		s := n.stall("stall", 64<<10)
 		p99, rss = w.measure(time.Duration(sized(4, 2)) * time.Second)
 		with, rssWith = append(with, p99), max(rssWith, rss)
 		if s.ended() {
@@ -174,11 +174,12 @@ type stalled struct {
 	count map[uint64]uint64 // events by run
 }
 
-// stall lets a viewer begin to read a thread and then stop.
-func (n *node) stall(name string) *stalled {
+// stall lets a viewer begin to read a thread and then stop. The smaller its buffer, the less the kernel takes for it, and the
+// longer it takes to read on.
+func (n *node) stall(name string, buffer int) *stalled {
 	n.t.Helper()
 	s := &stalled{count: map[uint64]uint64{}}
-	s.follower = follower{n: n, thread: name, replay: "raw", opts: &webtest.Options{ReadBuffer: 64 << 10}}
+	s.follower = follower{n: n, thread: name, replay: "raw", opts: &webtest.Options{ReadBuffer: buffer}}
 	s.take = func(_, to thread.Cursor, b batch) error {
 		s.count[to.Run] += uint64(len(b.Events))
 		return nil
@@ -209,7 +210,7 @@ func (s *stalled) goOn(sameSocket bool, to thread.Cursor, past uint64) {
 		if err := s.until(func() bool { return false }); err == nil {
 			s.n.t.Fatal("the socket is still there")
 		}
-		s.client = nil
+		s.client, s.opts = nil, nil
 		if err := s.join(); err != nil {
 			s.n.t.Fatal(err)
 		}
@@ -228,8 +229,9 @@ func (s *stalled) goOn(sameSocket bool, to thread.Cursor, past uint64) {
 // nothing of them is left in the process; whoever comes back goes on without a loss.
 func TestStalledViewersAreEvicted(t *testing.T) {
 	viewers := sized(1_000, 100)
-	n := start(t, "--write-timeout", "1s", "--log-level", "warn")
-	past := n.prepare("evict", 20_000)
+	timeout := fmt.Sprintf("%ds", sized(15, 1))
+	n := start(t, "--write-timeout", timeout, "--log-level", "warn")
+	past := n.prepare("evict", 8_000)
 	forEach(16, 16, func(int) { // whatever the process makes once is there afterwards
 		if _, err := n.eventsOf("evict", 1, "raw"); err != nil {
 			t.Error(err)
@@ -240,10 +242,10 @@ func TestStalledViewersAreEvicted(t *testing.T) {
 	before := n.usage()
 
 	all := make([]*stalled, viewers)
-	forEach(viewers, 16, func(i int) { all[i] = n.stall("evict") })
+	forEach(viewers, 16, func(i int) { all[i] = n.stall("evict", 4<<10) })
 	most := n.usage()
 	began := time.Now()
-	eventually(t, time.Minute, "the sockets of the stalled viewers are closed", func() bool {
+	eventually(t, 2*time.Minute, "the sockets of the stalled viewers are closed", func() bool {
 		return n.sockets() <= base
 	})
 	took := time.Since(began)
@@ -260,13 +262,13 @@ func TestStalledViewersAreEvicted(t *testing.T) {
 	if sockets > base || after.fds > before.fds+8 {
 		t.Errorf("the process has %d sockets in %d files; before it had %d in %d", sockets, after.fds, base, before.fds)
 	}
-	fresh := start(t, "--write-timeout", "1s", "--log-level", "warn")
+	fresh := start(t, "--log-level", "warn")
 	left, normal := n.goroutines(), fresh.goroutines()
 	if left > normal+10 {
 		t.Errorf("the process has %d goroutines; a fresh one has %d", left, normal)
 	}
-	measured(t, "%d viewers evicted %s after the last had stopped; files %d, at most %d, then %d; goroutines %d, of a fresh process %d; memory %d MB, peak %d MB, then %d MB",
-		viewers, took.Round(time.Millisecond), before.fds, most.fds, after.fds, left, normal, before.rss>>20, after.peak>>20, after.rss>>20)
+	measured(t, "%d viewers evicted %s after the last had stopped to read, write timeout %s; files %d, at most %d, then %d; goroutines %d, of a fresh process %d; memory %d MB, peak %d MB, then %d MB",
+		viewers, took.Round(time.Millisecond), timeout, before.fds, most.fds, after.fds, left, normal, before.rss>>20, after.peak>>20, after.rss>>20)
 }
 
 // sockets counts the node's open sockets, the one that listens among them.

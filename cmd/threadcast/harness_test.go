@@ -60,9 +60,6 @@ func (n *node) restart(flags ...string) *node {
 // database is the path of the node's SQLite file.
 func (n *node) database() string { return filepath.Join(n.dir, "threadcast.db") }
 
-// socket is the address of the node's sockets, as a WebSocket client without a Phoenix library needs it.
-func (n *node) socket() string { return "ws://" + n.addr + "/socket/websocket?vsn=2.0.0" }
-
 // launch starts the process and waits until it is ready.
 func (n *node) launch(listen string) {
 	n.t.Helper()

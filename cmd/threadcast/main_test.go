@@ -13,18 +13,22 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain gives the tests a place for the binary that they run, and sees to it that nothing is left behind.
-func TestMain(m *testing.M) {
+// TestMain runs the tests and sees to it that nothing is left behind: no goroutine, no file.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(tests{m}) }
+
+// tests are all tests, with a place for the binary that they run.
+type tests struct{ m *testing.M }
+
+// Run runs them and returns the exit code.
+func (t tests) Run() int {
 	dir, err := os.MkdirTemp("", "threadcast-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		return 1
 	}
+	defer func() { _ = os.RemoveAll(dir) }()
 	binary = sync.OnceValues(func() (string, error) { return build(dir) })
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		_ = os.RemoveAll(dir)
-		os.Exit(code)
-	}))
+	return t.m.Run()
 }
 
 // binary returns the path of the command, which is built when the first test needs it: with the race detector if
