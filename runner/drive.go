@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/threadcast/threadcast/persistence/thread"
@@ -19,7 +20,8 @@ func (e *execution) drive(s *slot) {
 	log.Info("run started", "agent", e.run.Agent, "number", e.run.Number)
 	defer e.cancel(nil)
 	k := startKeeper(e.r, e.getLease(), e)
-	defer func() { e.r.vacate(k.stop(), s) }()
+	vacate := sync.OnceFunc(func() { e.r.vacate(k.stop(), s) })
+	defer vacate()
 
 	returned := make(chan struct{})
 	go func() {
@@ -30,6 +32,7 @@ func (e *execution) drive(s *slot) {
 	if over.own {
 		e.close(over)
 		e.finish(log)
+		vacate() // an agent that lingers keeps nobody from the thread
 		e.await(returned, log)
 		return
 	}

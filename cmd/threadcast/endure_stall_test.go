@@ -30,7 +30,7 @@ func TestOneStalledViewerHarmsNobody(t *testing.T) {
 	viewers, rounds := sized(199, 30), sized(5, 1)
 	n := start(t, "--write-timeout", "60s", "--log-level", "warn")
 	past := n.prepare("stall", 20_000) // what the stalled viewer has ahead of it
-	if err := n.tryRun("stall", load("live", 1_000_000, 50, 200, true)); err != nil {
+	if err := n.tryRun("stall", load("live", 1_000_000, 25, 200, true)); err != nil {
 		t.Fatal(err)
 	}
 	w := &watchers{n: n, thread: "stall"}
