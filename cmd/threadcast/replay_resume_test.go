@@ -174,12 +174,13 @@ func secondRecoveryBringsNothingOld(s *stage) {
 	verify(s, "the viewer", v.Events())
 }
 
-// The retention is nothing, so that the stream is gone with the end of the run.
+// The retention is the smallest allowed, one second.
 func connectingStartsNothing(s *stage) {
 	v := s.watch("t1", nil)
 	s.run("t1", "r1")
 	s.must(v.until(webtest.Ended("r1")))
 	s.node.ended("t1", "r1")
+	s.awaitEmptyLog(s.file())
 	for _, after := range []string{"0-0", "1-2"} {
 		back := s.viewer("t1", raw)
 		back.Cursor = after
@@ -201,8 +202,8 @@ func connectingStartsNothing(s *stage) {
 	}
 }
 
-// There are 50,000 deltas (in the short form 10,000). The smallest retention is none: the stream of the run goes with its end, and not before. The viewer who comes back
-// then is told to forget the run and takes it again, compacted.
+// There are 50,000 deltas (in the short form 10,000). The smallest retention is one second: the stream of the run goes a second after its
+// end, and not before. The viewer who comes back then is told to forget the run and takes it again, compacted.
 func longRunIsNotTrimmed(s *stage) {
 	deltas := 50_000
 	if !full {
@@ -232,8 +233,12 @@ func longRunIsNotTrimmed(s *stage) {
 	s.must(along.until(p.watchedBy(webtest.Ended("r1"))))
 	s.must(group.Wait())
 	s.node.ended("t1", "r1")
+	s.awaitEmptyLog(s.file())
 	s.must(paused.join())
 	s.must(paused.until(webtest.Ended("r1")))
+	if paused.Resets != 1 {
+		s.Errorf("who paused was told %d times to forget the run", paused.Resets)
+	}
 	want := strings.Repeat("x", deltas)
 	for name, events := range map[string][]json.RawMessage{
 		"the viewer who read along": along.Events(), "the one who came late": late.Events(),

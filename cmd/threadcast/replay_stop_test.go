@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	_ "modernc.org/sqlite" // reads the node's file
 
 	"github.com/threadcast/threadcast/web/webtest"
 )
@@ -110,7 +107,10 @@ func stopWorksFromAnywhere(s *stage) {
 	if end := s.node.ended("t1", "r1"); end.State != "stopped" || end.StoppedBy != "127.0.0.1" || end.End != stopped.Cursor {
 		s.Errorf("the run is recorded as %+v", end)
 	}
-	// What is running shows in the log when the node shuts down.
+	// What is running shows in the log when the node shuts down. Deleting waits until nothing of the thread is left.
+	if code := s.node.do(http.MethodDelete, threadPath("t1"), nil, nil); code != http.StatusNoContent {
+		s.Errorf("deleting was answered with %d", code)
+	}
 	s.node.term()
 	if code := s.node.wait(patience); code != 0 || !strings.Contains(s.node.stderr.String(), `msg="shutting down" runs=0`) {
 		s.Errorf("the node ended with code %d and said %s", code, s.node.stderr)
@@ -200,42 +200,4 @@ func deletionEndsTheRun(s *stage) {
 	if back.Resets != 1 || count(back.Viewer) != 2 {
 		s.Errorf("with an old position come %d resets and %d events", back.Resets, count(back.Viewer))
 	}
-}
-
-// checkOnlyATombstone looks through all tables of the node's file for the thread.
-func (s *stage) checkOnlyATombstone(thread string) {
-	s.Helper()
-	db, err := sql.Open("sqlite", "file:"+s.node.database()+"?mode=ro")
-	s.must(err)
-	defer func() { _ = db.Close() }()
-	tables := s.column(db, `SELECT name FROM sqlite_master WHERE type = 'table'`)
-	where := map[string]bool{}
-	for _, table := range tables {
-		for _, column := range s.column(db, fmt.Sprintf(`SELECT name FROM pragma_table_info('%s')`, table)) {
-			var n int
-			query := fmt.Sprintf(`SELECT count(*) FROM "%s" WHERE CAST("%s" AS TEXT) = ?`, table, column)
-			s.must(db.QueryRowContext(s.ctx, query, thread).Scan(&n))
-			if n > 0 {
-				where[table] = true
-			}
-		}
-	}
-	if len(tables) < 4 || len(where) > 1 || !where["threads"] {
-		s.Errorf("of %d tables the thread is still in %v", len(tables), where)
-	}
-}
-
-func (s *stage) column(db *sql.DB, query string) []string {
-	s.Helper()
-	rows, err := db.QueryContext(s.ctx, query)
-	s.must(err)
-	defer func() { _ = rows.Close() }()
-	var values []string
-	for rows.Next() {
-		var v string
-		s.must(rows.Scan(&v))
-		values = append(values, v)
-	}
-	s.must(rows.Err())
-	return values
 }
