@@ -255,7 +255,7 @@ func TestIdleThreadCostsNothing(t *testing.T) {
 		s := b.subscribe(hub.Options{})
 		b.expect(s, "caught up 0-0")
 		b.whole(3)
-		<-time.After(2 * time.Second) // of the bubble's clock: the ring is freed, and nobody is harmed
+		<-time.After(2 * time.Second)            // of the bubble's clock: the ring is freed, and nobody is harmed
 		b.follow(s, cursor(1, 4), "1.1+1.2 1.3") // it is in history by now
 		s.Close()
 		synctest.Wait()

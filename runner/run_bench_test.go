@@ -2,7 +2,6 @@ package runner_test
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"runtime"
 	"testing"
@@ -21,7 +20,7 @@ func BenchmarkRun(b *testing.B) {
 	for b.Loop() {
 		log, past := memlog.New(), newArchive()
 		stores := runner.Stores{Log: log, Leaser: log, Owners: log, History: past, Records: past}
-		r := runner.New(stores, agents{"a": agent}, "a", runner.Config{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		r := runner.New(stores, agents{"a": agent}, "a", runner.Config{Logger: slog.New(slog.DiscardHandler)})
 		if _, err := r.Run(b.Context(), request("t", "r1")); err != nil {
 			b.Fatal(err)
 		}

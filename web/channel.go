@@ -195,7 +195,7 @@ func (ch *channel) end(err error) {
 	if ch.ctx.Err() != nil {
 		return
 	}
-	ch.ss.forget(ch) // first: what the client sends once it knows is refused
+	ch.ss.forget(ch)        // first: what the client sends once it knows is refused
 	last := wire.EventError // the client joins again after its back-off, with its cursor
 	switch {
 	case errors.Is(err, thread.ErrDeleted):

@@ -17,6 +17,7 @@ var (
 	errUnmatched     = errors.New("unmatched topic")
 	errTooManyTopics = errors.New("too many topics on one socket")
 	errRateLimited   = errors.New("too many requests at once")
+	errForeign       = errors.New("sockets are let in from this server's own origin only")
 )
 
 // failure is a row of the error table.
@@ -48,6 +49,7 @@ var failures = []failure{
 	{errUnmatched, "unmatched_topic", http.StatusNotFound},
 	{errTooManyTopics, "too_many_topics", http.StatusTooManyRequests},
 	{errRateLimited, "rate_limited", http.StatusTooManyRequests},
+	{errForeign, "not_authorized", http.StatusForbidden},
 }
 
 // words is what a person reads of err: its first line, which is without what happened besides, and without the name
@@ -55,6 +57,7 @@ var failures = []failure{
 func (f failure) words(err error) string {
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	switch f.err {
+	//nolint:errorlint // a row of the table is compared, not an error that happened
 	case thread.ErrBadInput, thread.ErrBadCursor, thread.ErrTooLarge:
 		if _, detail, ok := strings.Cut(text, f.err.Error()+": "); ok {
 			return detail

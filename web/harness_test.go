@@ -47,6 +47,7 @@ type site struct {
 	hub    *hub.Hub
 	runner *runner.Runner
 	live   *memlog.Log
+	past   *history.History
 	log    *syncBuffer
 	url    string
 	dial   func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -95,6 +96,7 @@ func open(t *testing.T, p plan) *site {
 	if p.log == nil {
 		p.log = func(l hub.Log) hub.Log { return l }
 	}
+	s.past = past
 	s.hub = hub.New(p.log(s.live), past, p.hub)
 	stores := runner.Stores{Log: s.live, Leaser: s.live, Owners: s.live, History: past, Records: past}
 	s.runner = runner.New(stores, map[string]runner.Agent{"demo": p.agent, "other": p.agent}, "demo", p.runner)
@@ -246,12 +248,22 @@ func (s *site) finish(id, run string) {
 	s.start(id, run)
 	s.until(v, webtest.Ended(run))
 	c.Close()
-	// The run is in the history a moment after its last event was shown.
-	for st := (thread.Status{Running: true}); st.Running || st.RunID != thread.RunID(run) || st.Latest == nil; {
-		var err error
-		if st, err = s.runner.Status(within(s.T), thread.ID(id)); err != nil {
+	s.saved(id, run)
+}
+
+// saved waits until the history has the end of a thread's latest run, a moment after its last event was shown.
+func (s *site) saved(id, run string) {
+	s.Helper()
+	ctx := within(s.T)
+	for {
+		th, err := s.past.Thread(ctx, thread.ID(id))
+		if err != nil {
 			s.Fatal(err)
 		}
+		if th.Latest.ID == thread.RunID(run) && !th.Latest.Ended.IsZero() {
+			return
+		}
+		<-time.After(time.Millisecond)
 	}
 }
 

@@ -191,8 +191,9 @@ func TestAThreadShowsItsLatestRuns(t *testing.T) {
 	if strings.Count(body, `"state":"stopped"`) != 2 || strings.Contains(body, `"state":"running"`) {
 		t.Errorf("after the stop: %s", body)
 	}
-	for !strings.Contains(body, `"stoppedBy":"127.0.0.1"`) { // once the history has the run
-		_, body = s.request("GET", "/api/threads/t", "")
+	s.saved("t", "r3")
+	if _, body = s.request("GET", "/api/threads/t", ""); !strings.Contains(body, `"stoppedBy":"127.0.0.1"`) {
+		t.Errorf("once it is saved: %s", body)
 	}
 }
 

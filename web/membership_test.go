@@ -401,3 +401,17 @@ func TestAFailingHubMakesClientsComeBack(t *testing.T) {
 		t.Fatalf("%d events, %d resets", n, v.Resets)
 	}
 }
+
+func TestAClosingHubMakesClientsComeBackLater(t *testing.T) {
+	s := open(t, plan{})
+	ch := s.join("t", nil)
+	s.next(ch, "caught_up")
+	s.hub.Close()
+	s.next(ch, "phx_error")
+	if _, err := s.client(webtest.Options{}).Join(within(t), "thread:t", nil); webtest.Code(err) != "draining" {
+		t.Fatalf("a join afterwards: %v", err)
+	}
+	if strings.Contains(s.log.String(), "level=ERROR") {
+		t.Fatalf("an orderly end was logged as an error: %s", s.log)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/coder/websocket"
@@ -29,6 +30,8 @@ func (s *Server) socket(c echo.Context) error {
 		return badInput("the query lacks vsn; this server speaks vsn=2.0.0")
 	case !strings.HasPrefix(vsn, "2."):
 		return badInput("vsn " + vsn + " is not spoken here; this server speaks vsn=2.0.0")
+	case foreign(r):
+		return errForeign
 	case s.draining.Load():
 		return thread.ErrDraining
 	}
@@ -52,6 +55,16 @@ func (s *Server) socket(c echo.Context) error {
 	// The connection is ours: a goroutine of its own serves it, and nothing of echo is kept.
 	go ss.serve()
 	return nil
+}
+
+// foreign tells whether a browser asks on behalf of a page from elsewhere.
+func foreign(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return false
+	}
+	u, err := url.Parse(origin)
+	return err != nil || !strings.EqualFold(u.Host, r.Host)
 }
 
 // accept answers the handshake, past the writers of middlewares: one that holds the header back until there is a body,

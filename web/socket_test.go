@@ -52,8 +52,8 @@ func TestHandshakeIsRefusedBeforeTheUpgrade(t *testing.T) {
 		"an empty vsn":     {webtest.Options{Path: "/socket/websocket?vsn="}, 400, "bad_input"},
 		"vsn=1.0.0":        {webtest.Options{Path: "/socket/websocket?vsn=1.0.0"}, 400, "bad_input"},
 		"vsn=20":           {webtest.Options{Path: "/socket/websocket?vsn=20"}, 400, "bad_input"},
-		"a foreign origin": {webtest.Options{Header: http.Header{"Origin": {"https://evil.example"}}}, 403, ""},
-		"an opaque origin": {webtest.Options{Header: http.Header{"Origin": {"null"}}}, 403, ""},
+		"a foreign origin": {webtest.Options{Header: http.Header{"Origin": {"https://evil.example"}}}, 403, "not_authorized"},
+		"an opaque origin": {webtest.Options{Header: http.Header{"Origin": {"null"}}}, 403, "not_authorized"},
 		"long polling":     {webtest.Options{Path: "/socket/longpoll?vsn=2.0.0"}, 404, "not_found"},
 	}
 	for name, tt := range tests {

@@ -166,8 +166,7 @@ func TestStatusTellsHowTheThreadStands(t *testing.T) {
 	}
 	agent.Release("go")
 	s.until(s.viewer("t", nil), webtest.Ended("r1"))
-	for status().Running {
-	}
+	s.saved("t", "r1")
 	if got := status(); got.RunID != "r1" || got.Outcome != "finished" || got.Cursor != "1-7" || got.LastEventAgeMs != nil {
 		t.Fatalf("after: %+v", got)
 	}

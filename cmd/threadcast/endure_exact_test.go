@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -23,8 +24,8 @@ func TestExactUnderComingAndGoing(t *testing.T) {
 	}{
 		"raw":                    {replay: "raw", short: true},
 		"compact":                {replay: "compact"},
-		"compact, log forgets":   {replay: "compact", flags: []string{"--retention", "1ms"}, drains: true, short: true},
-		"raw asked, log forgets": {replay: "raw", flags: []string{"--retention", "1ms"}, drains: true},
+		"compact, log forgets":   {replay: "compact", flags: []string{"--retention", "1s"}, drains: true, short: true},
+		"raw asked, log forgets": {replay: "raw", flags: []string{"--retention", "1s"}, drains: true},
 	} {
 		if sized(1, 0) == 0 && !form.short {
 			continue
@@ -50,8 +51,8 @@ func TestExactUnderComingAndGoing(t *testing.T) {
 			if !form.drains && c.resets > 0 {
 				t.Errorf("%d resets came, although the log had everything", c.resets)
 			}
-			measured(t, "%d events, %d viewers, %d joins, %d resets, %d events delivered in %s; 0 lost, 0 repeated, 0 swapped",
-				len(c.record.events), sized(200, 40), c.joins, c.resets, c.events, c.took.Round(time.Millisecond))
+			measured(t, "%d events, %d viewers, %d joins (%d after cuts), %d resets, %d events delivered in %s; 0 lost, 0 repeated, 0 swapped",
+				len(c.record.events), sized(200, 40), c.joins, c.cuts, c.resets, c.events, c.took.Round(time.Millisecond))
 		})
 	}
 }
@@ -67,6 +68,7 @@ type crowd struct {
 	mu                    sync.Mutex
 	visitors              []*visitor // those who have the whole run
 	joins, events, resets int
+	cuts                  int
 }
 
 // watch lets viewers come and go until each has the whole run. Half of them are there before it begins.
@@ -91,7 +93,7 @@ func (c *crowd) watch(viewers int, begin func()) {
 			v.drop()
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			c.joins, c.events, c.resets = c.joins+v.joins, c.events+v.events, c.resets+v.resets
+			c.joins, c.events, c.resets, c.cuts = c.joins+v.joins, c.events+v.events, c.resets+v.resets, c.cuts+v.cuts
 			if err != nil {
 				c.n.t.Errorf("viewer %d after %d joins: %v", i, v.joins, err)
 				return
@@ -133,6 +135,7 @@ type visitor struct {
 	crowd *crowd
 	rng   *rand.Rand
 	had   []thread.Cursor // positions at which it has been
+	cuts  int             // sockets that ended although it wanted to read on
 }
 
 // returns is how often a visitor comes back.
@@ -141,29 +144,36 @@ const returns = 6
 // visit reads, leaves and comes back, and reads to the end the last time.
 func (v *visitor) visit() error {
 	end := v.crowd.record.end(1)
-	for left := returns; ; left-- {
+	for left := returns; ; {
+		err := error(nil)
 		if v.channel == nil {
-			if err := v.join(); err != nil {
-				return err
-			}
+			err = v.join()
 		}
-		enough := v.events + 1 + v.rng.IntN(int(end.Seq)/returns)
-		err := v.until(func() bool { return v.pos == end || (left > 0 && v.events >= enough) })
-		if err != nil || left == 0 {
+		if err == nil {
+			enough := v.events + 1 + v.rng.IntN(int(end.Seq)/returns)
+			err = v.until(func() bool { return v.pos == end || (left > 0 && v.events >= enough) })
+		}
+		switch {
+		case errors.Is(err, errNothingMore) && v.cuts < 10:
+			// On a machine with too much to do a ping or a handshake waits for too long, and the server hangs up.
+			v.cuts++
+			v.drop()
+			v.channel = nil
+			continue
+		case err != nil || left == 0:
 			return err
 		}
-		if err := v.goAway(); err != nil {
-			return err
-		}
+		v.goAway()
+		left--
 	}
 }
 
 // goAway leaves in one of the ways there are, and chooses where to go on.
-func (v *visitor) goAway() error {
+func (v *visitor) goAway() {
 	switch v.rng.IntN(4) {
 	case 0:
 		if err := v.leave(); err != nil {
-			return fmt.Errorf("leave: %w", err)
+			v.drop() // the socket has just ended
 		}
 	case 1: // joins anew on the same socket: the server ends the earlier membership
 	default:
@@ -173,7 +183,6 @@ func (v *visitor) goAway() error {
 	if len(v.had) > 0 && v.rng.IntN(2) == 0 {
 		v.pos = v.had[v.rng.IntN(len(v.had))]
 	}
-	return nil
 }
 
 // check compares a batch with the agent's record.

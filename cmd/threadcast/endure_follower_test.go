@@ -48,13 +48,16 @@ type follower struct {
 func (f *follower) join() (err error) {
 	if f.client == nil {
 		if f.client, err = f.n.dial(f.opts); err != nil {
-			return fmt.Errorf("open a socket: %w", err)
+			return fmt.Errorf("open a socket: %w: %w", errNothingMore, err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	payload := map[string]string{"after": f.pos.String(), "replay": f.replay}
 	if f.channel, err = f.client.Join(ctx, "thread:"+f.thread, payload); err != nil {
+		if webtest.Code(err) == "" {
+			err = fmt.Errorf("%w: %w", errNothingMore, err)
+		}
 		return fmt.Errorf("join after %s: %w", f.pos, err)
 	}
 	f.joins++

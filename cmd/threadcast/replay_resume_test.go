@@ -202,8 +202,9 @@ func connectingStartsNothing(s *stage) {
 	}
 }
 
-// There are 50,000 deltas (in the short form 10,000). The smallest retention is one second: the stream of the run goes a second after its
-// end, and not before. The viewer who comes back then is told to forget the run and takes it again, compacted.
+// There are 50,000 deltas (in the short form 10,000). The smallest retention is one second: the stream of the run goes a
+// second after its end, and not before. The viewer who comes back then is told to forget the run and takes it again,
+// compacted.
 func longRunIsNotTrimmed(s *stage) {
 	deltas := 50_000
 	if !full {

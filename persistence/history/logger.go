@@ -23,17 +23,17 @@ func (b bridge) LogMode(logger.LogLevel) logger.Interface { return b }
 
 // Info logs at debug level; GORM uses it for its own progress.
 func (b bridge) Info(ctx context.Context, msg string, data ...any) {
-	b.log.DebugContext(ctx, fmt.Sprintf(msg, data...))
+	b.log.DebugContext(ctx, fmt.Sprintf(msg, data...)) //nolint:sloglint // the words are GORM's
 }
 
 // Warn logs a warning of GORM.
 func (b bridge) Warn(ctx context.Context, msg string, data ...any) {
-	b.log.WarnContext(ctx, fmt.Sprintf(msg, data...))
+	b.log.WarnContext(ctx, fmt.Sprintf(msg, data...)) //nolint:sloglint // the words are GORM's
 }
 
 // Error logs at debug level, since what goes wrong is returned as well.
 func (b bridge) Error(ctx context.Context, msg string, data ...any) {
-	b.log.DebugContext(ctx, fmt.Sprintf(msg, data...))
+	b.log.DebugContext(ctx, fmt.Sprintf(msg, data...)) //nolint:sloglint // the words are GORM's
 }
 
 // Trace logs a statement that took long.

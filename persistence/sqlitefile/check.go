@@ -29,7 +29,7 @@ func inspect(path string) error {
 	if err != nil {
 		return fmt.Errorf("read the database file: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }() // it was only read
 	info, err := file.Stat()
 	if err != nil {
 		return fmt.Errorf("read the database file: %w", err)

@@ -89,7 +89,8 @@ func (g *group) exec(text string, args ...any) int64 {
 	if !g.begin() {
 		return 0
 	}
-	result, err := g.tx.StmtContext(context.Background(), g.c.stmts[text]).Exec(args...)
+	stmt := g.tx.StmtContext(context.Background(), g.c.stmts[text]) //nolint:sqlclosecheck // the transaction closes it
+	result, err := stmt.Exec(args...)
 	if err != nil {
 		g.err = err
 		return 0

@@ -3,6 +3,7 @@ package sqllog
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -54,8 +55,7 @@ func New(ctx context.Context, writer, reader *sql.DB, opts Options) (*Log, error
 		stopped: make(chan struct{}),
 	}}
 	if err := l.open(ctx); err != nil {
-		l.closeStatements()
-		return nil, fmt.Errorf("open the live log: %w", err)
+		return nil, errors.Join(fmt.Errorf("open the live log: %w", err), l.closeStatements())
 	}
 	go l.commitAll()
 	return l, nil
@@ -66,7 +66,7 @@ func (l *Log) open(ctx context.Context) error {
 		return err
 	}
 	for _, text := range statements() {
-		stmt, err := l.writer.PrepareContext(ctx, text)
+		stmt, err := l.writer.PrepareContext(ctx, text) //nolint:sqlclosecheck // closeStatements closes it
 		if err != nil {
 			return classify(err)
 		}

@@ -120,10 +120,10 @@ func (a *AGUI) Run(ctx context.Context, in runner.Input, emit func(event []byte)
 	stream := newFrames(resp.Body, a.maxEvent)
 	for {
 		frame, err := stream.next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if err != nil && err != errUnterminated {
+		if err != nil && !errors.Is(err, errUnterminated) {
 			return causeOr(ctx, a.broken(err))
 		}
 		event, bad := readEvent(frame)

@@ -33,7 +33,7 @@ func readLoad(forwarded json.RawMessage) (*load, error) {
 		Emit json.RawMessage `json:"emit"`
 	}
 	if json.Unmarshal(forwarded, &props) != nil || props.Emit == nil || string(props.Emit) == "null" {
-		return nil, nil // something else is forwarded, for somebody else
+		return nil, nil //nolint:nilerr // something else is forwarded, for somebody else
 	}
 	var l load
 	dec := json.NewDecoder(bytes.NewReader(props.Emit))

@@ -162,7 +162,7 @@ func (f *frames) take() []byte {
 
 // end deals with the end of the stream: a rest without its blank line is handed over as what it is (H5).
 func (f *frames) end() ([]byte, error) {
-	if f.err != io.EOF {
+	if !errors.Is(f.err, io.EOF) {
 		return nil, f.err
 	}
 	if len(f.line) > 0 {

@@ -16,8 +16,9 @@ func (o *opened) openAs(e *event, kind item, id []byte, chunk bool) error {
 	if _, open := o.items[kind][string(id)]; open {
 		return e.malformed(shapes[kind].id, openRules[kind], "%s %s is open already", itemNames[kind], short(id))
 	}
-	by, err := e.tag().owner(), error(nil)
+	by := e.tag().owner()
 	if kind == callItem {
+		var err error
 		if by, err = o.callOwner(e, id); err != nil {
 			return err
 		}

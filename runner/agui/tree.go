@@ -124,14 +124,6 @@ func (n *node) cut(at int) part {
 	return p
 }
 
-// unset takes a member out of an object, if it is there.
-func (n *node) unset(key string) {
-	n.open()
-	if i := n.find(key); i >= 0 {
-		n.cut(i)
-	}
-}
-
 // append appends the text of n.
 func (n *node) append(dst []byte) []byte {
 	if n.raw != nil {

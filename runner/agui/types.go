@@ -103,16 +103,3 @@ func chunkItem(t eventType) (item, bool) {
 	}
 	return 0, false
 }
-
-// deltaItem tells what a delta event is a part of.
-func deltaItem(t eventType) (item, bool) {
-	switch t {
-	case textContent:
-		return textItem, true
-	case thoughtContent:
-		return thoughtItem, true
-	case callArgs:
-		return callItem, true
-	}
-	return 0, false
-}
