@@ -186,3 +186,15 @@ func TestErrorsAreWrittenAsInTheGoldenFrames(t *testing.T) {
 		})
 	}
 }
+
+func TestReasonsFitIntoACloseFrame(t *testing.T) {
+	for reason, want := range map[string]string{
+		"short":                             "short",
+		strings.Repeat("x", 200):            strings.Repeat("x", 120),
+		"x" + strings.Repeat("\u00e4", 100): "x" + strings.Repeat("\u00e4", 59),
+	} {
+		if got := shorten(reason); got != want {
+			t.Errorf("%q became %q", reason, got)
+		}
+	}
+}

@@ -78,7 +78,7 @@ func (n *node) browse(done <-chan struct{}, thread string) {
 	}
 }
 
-// awaitEnding waits until the thread's latest run has ended in this state. It may be called from any goroutine.
+// awaitEnding waits until the thread's latest run has ended in this state and is in the history. It may be called from any goroutine.
 func (n *node) awaitEnding(thread, state string) {
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
@@ -89,7 +89,7 @@ func (n *node) awaitEnding(thread, state string) {
 			n.t.Error(err)
 			return
 		}
-		if len(runs) > 0 && runs[len(runs)-1].State == state {
+		if len(runs) > 0 && runs[len(runs)-1].State == state && runs[len(runs)-1].End != "" {
 			return
 		}
 		select {

@@ -1,7 +1,7 @@
 // The files endure_*_test.go hold the suites of exactness and endurance: many viewers, many runs, kill -9, SIGTERM, viewers
-// that do not read. Each comes in two sizes: the short one is part of every test run and of the one under the race
-// detector, the full one needs the build tag integration. What was measured is logged in a line that
-// begins with "measured:".
+// that do not read. They come in two sizes. The full one needs the build tag integration, and -short makes it the short
+// one; of most suites the short one is also part of the tests that need no tag. What was measured is logged in a
+// line that begins with "measured:".
 
 package main_test
 

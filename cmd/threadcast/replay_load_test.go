@@ -198,10 +198,14 @@ func (s *stage) checkComplete(thread string, runs int) {
 	}
 }
 
-// In the short form there are 60 threads instead of 200, and 6 sockets instead of 20 that watch ten each.
+// In the short form there are 60 threads instead of 200 (20 with the race detector, which makes SQLite very slow), and a
+// tenth as many sockets that watch ten each.
 func threadsAreIsolated(s *stage) {
 	threads := s.script.Parallel
-	if !full {
+	switch {
+	case underRace:
+		threads = 20
+	case !full:
 		threads = 60
 	}
 	name := func(i int) string { return fmt.Sprintf("iso-%03d", i) }

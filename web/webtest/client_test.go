@@ -16,6 +16,14 @@ import (
 	"github.com/threadcast/threadcast/web/webtest"
 )
 
+// answers are what the server says to everything on a topic, by topic.
+var answers = map[string]string{
+	"thread:new":     `{"cursor":"0-0","resumed":false}`,
+	"thread:now":     `{"cursor":"3-120","resumed":true}`,
+	"thread:resumes": `{"cursor":"1-5","resumed":true}`,
+	"thread:gone":    `{"cursor":"0-0","resumed":false}`,
+}
+
 // script is a server that answers what clients send, by frame, and closes with 4321 on "bye".
 func script(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("vsn") == "" {
@@ -66,6 +74,9 @@ func script(w http.ResponseWriter, r *http.Request) {
 				joinRef = `"` + joinRef + `"`
 			}
 			answer := `{"status":"ok","response":{"n": 1e400}}`
+			if joined, ok := answers[topic]; ok {
+				answer = `{"status":"ok","response":` + joined + `}`
+			}
 			if strings.Contains(text, "refuse") {
 				answer = `{"status":"error","response":{"code":"bad_input","message":"no"}}`
 			}
@@ -253,4 +264,69 @@ func TestPipeRefusesWhenClosed(t *testing.T) {
 	if _, err := pipe.Accept(); !errors.Is(err, net.ErrClosed) {
 		t.Fatalf("got %v", err)
 	}
+}
+
+func TestViewerChecksTheAnswerToItsJoin(t *testing.T) {
+	tests := map[string]struct {
+		thread, at, cursor string
+		fails, needsReset  bool
+	}{
+		"nothing seen yet":               {thread: "new", at: "0-0", cursor: "0-0"},
+		"from now on":                    {thread: "now", at: "0-0", cursor: "3-120"},
+		"resumed":                        {thread: "resumes", at: "1-5", cursor: "1-5"},
+		"resumed somewhere else":         {thread: "resumes", at: "1-6", fails: true},
+		"not resumed":                    {thread: "gone", at: "1-5", cursor: "1-5", needsReset: true},
+		"an answer that says no cursor":  {thread: "other", at: "1-5", cursor: "1-5", needsReset: true},
+		"a thread that the server hates": {thread: "refuse", at: "0-0", fails: true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				v := webtest.NewViewer(tt.thread, map[string]any{"from": "now"})
+				v.Cursor = tt.at
+				err := v.Join(t.Context(), dial(t, webtest.Options{}))
+				if tt.fails {
+					if err == nil {
+						t.Fatal("it was taken")
+					}
+					return
+				}
+				if err != nil || v.Cursor != tt.cursor || v.Channel().JoinRef() != "1" {
+					t.Fatalf("at %s, %v", v.Cursor, err)
+				}
+				if err := v.Apply(push("presence_state", "{}")); (err != nil) != tt.needsReset {
+					t.Fatalf("something other than a reset: %v", err)
+				}
+				if err := v.Apply(push("reset", `{"runId":null,"from":"0-0"}`)); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
+func TestWaitingEndsWithTheContextAndTheSocket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := dial(t, webtest.Options{})
+		v := webtest.NewViewer("new", nil)
+		if err := v.Join(t.Context(), client); err != nil {
+			t.Fatal(err)
+		}
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := v.Until(short, webtest.CaughtUp); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("Until: %v", err)
+		}
+		if _, err := client.Closed(short); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("Closed: %v", err)
+		}
+		client.StopReading()
+		if err := client.Heartbeat(short); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("Heartbeat: %v", err)
+		}
+		client.Drop()
+		if _, err := v.Channel().Push(t.Context(), "status", nil); err == nil || webtest.Code(err) != "" {
+			t.Fatalf("Push: %v", err)
+		}
+	})
 }
