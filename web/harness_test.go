@@ -267,6 +267,22 @@ func (s *site) saved(id, run string) {
 	}
 }
 
+// logged waits until the log has an entry of a thread's active run: an agent may be ahead of it.
+func (s *site) logged(id, cursor string) {
+	s.Helper()
+	ctx := within(s.T)
+	for {
+		_, body := s.request("GET", "/api/threads/"+id, "")
+		if strings.Contains(body, `"cursor":"`+cursor+`"`) {
+			return
+		}
+		if ctx.Err() != nil {
+			s.Fatalf("the log never got to %s: %s", cursor, body)
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
 // request sends an HTTP request and returns the answer with its body.
 func (s *site) request(method, path, body string) (*http.Response, string) {
 	s.Helper()

@@ -208,6 +208,7 @@ func TestPagesAndSubscriptionFitTogether(t *testing.T) {
 				s.finish("t", "r2")
 				s.start("t", "r3")
 				<-agent.Mark("held")
+				s.logged("t", "3-32")
 				v := webtest.NewViewer("t", map[string]any{"replay": form})
 				for more := true; more; {
 					_, body := s.request("GET", fmt.Sprintf("/api/threads/t/events?replay=%s&limit=%d&after=%s", form, limit, v.Cursor), "")

@@ -64,6 +64,7 @@ func TestJoinBeginsWhereItIsAskedTo(t *testing.T) {
 	s.finish("t", "r2")
 	s.start("t", "r3")
 	<-agent.Mark("held")
+	s.logged("t", "3-12")
 
 	tests := map[string]struct {
 		payload string

@@ -16,8 +16,8 @@ func (s *Server) registerPage(e *echo.Echo) {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("X-Frame-Options", "SAMEORIGIN")
-		h.Set("Content-Security-Policy", "default-src 'self'; img-src 'self' data: https:; "+
-			"style-src 'self' 'unsafe-inline'; object-src 'none'; base-uri 'none'; frame-ancestors 'self'")
+		h.Set("Content-Security-Policy",
+			"default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; frame-ancestors 'self'")
 		if s.Page == nil {
 			return c.HTMLBlob(http.StatusOK, s.NoPage)
 		}
