@@ -38,7 +38,8 @@ func (r *Runner) Run(ctx context.Context, req thread.Request) (thread.Accepted, 
 			continue
 		}
 		if err != nil && ctx.Err() != nil {
-			err = fmt.Errorf("accept run %s: %w: %w", o.RunID, thread.ErrUnavailable, err)
+			//nolint:errorlint // what stood in the way is told, but is not what the caller has to deal with
+			err = fmt.Errorf("accept run %s: %w: %v", o.RunID, thread.ErrUnavailable, err)
 		}
 		return acc, err
 	}

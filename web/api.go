@@ -97,22 +97,23 @@ func (s *Server) getThread(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	st, err := s.status(ctx, id)
+	st, err := s.Runs.Status(ctx, id)
 	if err != nil {
 		return err
 	}
 	view, views := viewOf(t), make([]runView, len(runs))
 	for i, r := range runs {
-		views[i] = runViewOf(r)
-		if st.Outcome != nil && st.RunID != nil && r.ID == *st.RunID { // it has ended, perhaps a moment before the history knows
-			views[i].State, view.State = string(*st.Outcome), string(*st.Outcome)
+		if st.Latest != nil && st.Latest.ID == r.ID && r.Ended.IsZero() {
+			r = *st.Latest // it has ended a moment before the history knows
+			view.State = string(r.End.Outcome)
 		}
+		views[i] = runViewOf(r)
 	}
 	return c.JSON(http.StatusOK, struct {
 		threadView
 		Status statusReply `json:"status"`
 		Runs   []runView   `json:"runs"`
-	}{view, st, views})
+	}{view, replyOf(st), views})
 }
 
 func (s *Server) deleteThread(c echo.Context) error {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/threadcast/threadcast/hub"
 	"github.com/threadcast/threadcast/persistence/thread"
@@ -164,8 +165,10 @@ func TestLeaveEndsTheMembership(t *testing.T) {
 	if err := ch.Leave(within(t)); err != nil {
 		t.Fatalf("leaving again: %v", err)
 	}
-	if n := s.runner.Active(); n != 0 {
-		t.Fatalf("%d runs", n)
+	for ctx := within(t); s.runner.Active() != 0; <-time.After(time.Millisecond) {
+		if ctx.Err() != nil {
+			t.Fatalf("%d runs", s.runner.Active())
+		}
 	}
 }
 

@@ -22,20 +22,20 @@ type agents struct {
 }
 
 // newAgents makes the agents that were configured; without any, the demo alone.
-func newAgents(specs []string) (*agents, error) {
+func newAgents(specs []string, maxEvent int) (*agents, error) {
 	if len(specs) == 0 {
 		specs = []string{"demo=demo"}
 	}
 	a := &agents{byID: map[string]runner.Agent{}}
 	for _, spec := range specs {
-		if err := a.add(spec); err != nil {
+		if err := a.add(spec, maxEvent); err != nil {
 			return nil, err
 		}
 	}
 	return a, nil
 }
 
-func (a *agents) add(spec string) error {
+func (a *agents) add(spec string, maxEvent int) error {
 	id, rest, ok := strings.Cut(spec, "=")
 	if !ok {
 		return usagef("--agent: %q is not NAME=TYPE:URL, such as story=agui:http://127.0.0.1:9000/", spec)
@@ -50,7 +50,7 @@ func (a *agents) add(spec string) error {
 	where := id + "  " + kind
 	switch kind {
 	case "agui":
-		made, err := agent.NewAGUI(address, agent.AGUIOptions{})
+		made, err := agent.NewAGUI(address, agent.AGUIOptions{MaxEvent: maxEvent})
 		if err != nil {
 			return usagef("--agent: %q: %w", id, err)
 		}

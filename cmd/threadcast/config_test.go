@@ -195,14 +195,14 @@ func TestAgentsAreChecked(t *testing.T) {
 		"not a web URL":  {[]string{"x=agui:ftp://h/"}, "http or https URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := newAgents(test.specs)
+			_, err := newAgents(test.specs, 0)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("the error is %v; it should speak of %q", err, test.want)
 			}
 		})
 	}
 	t.Run("secrets of an address are not printed", func(t *testing.T) {
-		a, err := newAgents([]string{"x=agui:http://user:secret@h:1/p?key=secret"})
+		a, err := newAgents([]string{"x=agui:http://user:secret@h:1/p?key=secret"}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

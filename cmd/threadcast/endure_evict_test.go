@@ -19,8 +19,8 @@ func TestStalledViewersAreEvicted(t *testing.T) {
 	viewers := sized(1_000, 100)
 	timeout := fmt.Sprintf("%ds", sized(15, 1))
 	n := start(t, "--write-timeout", timeout, "--log-level", "warn")
-	past := n.prepare("evict", 8_000)
-	forEach(16, 16, func(int) { // whatever the process makes once is there afterwards
+	past := n.prepare("evict", 4_000)
+	forEach(8, 8, func(int) { // whatever the process makes once is there afterwards
 		if _, err := n.eventsOf("evict", 1, "raw"); err != nil {
 			t.Error(err)
 		}

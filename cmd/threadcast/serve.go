@@ -84,7 +84,7 @@ func listenError(addr string, err error) error {
 
 // open makes the parts and finishes what an earlier process left.
 func (a *app) open(ctx context.Context) (err error) {
-	if a.agents, err = newAgents(a.cfg.Agents); err != nil {
+	if a.agents, err = newAgents(a.cfg.Agents, a.cfg.MaxEvent); err != nil {
 		return err
 	}
 	if a.file, err = sqlitefile.Open(ctx, a.cfg.Database, sqlitefile.Options{}); err != nil {

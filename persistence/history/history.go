@@ -40,6 +40,7 @@ func (o Options) withDefaults() Options {
 type History struct {
 	writer *gorm.DB
 	reader *gorm.DB
+	turn   chan struct{} // holds one while a transaction is under way on a writer that is shared; nil otherwise
 	now    func() time.Time
 	wait   func(ctx context.Context, d time.Duration) error
 
@@ -68,7 +69,14 @@ func NewSQLite(writer, reader *sql.DB, opts Options) (*History, error) {
 	if err != nil {
 		return nil, err
 	}
-	return open(w, r, opts)
+	h, err := open(w, r, opts)
+	if err != nil {
+		return nil, err
+	}
+	// Connections are handed out in the order of asking. One transaction of ours at a time asks, so that the live log,
+	// which shares the writer, never waits for more than one however many runs are accepted or saved at once.
+	h.turn = make(chan struct{}, 1)
+	return h, nil
 }
 
 func openSQLite(conn *sql.DB, opts Options) (*gorm.DB, error) {
@@ -118,6 +126,14 @@ const (
 // write runs fn in a transaction of the writer, again if another writer was in its way: fn may be called more
 // than once, each time on a database that the time before left unchanged.
 func (h *History) write(ctx context.Context, fn func(tx *gorm.DB) error) error {
+	if h.turn != nil {
+		select {
+		case h.turn <- struct{}{}:
+			defer func() { <-h.turn }()
+		case <-ctx.Done():
+			return meaning(ctx, ctx.Err())
+		}
+	}
 	for attempt := 1; ; attempt++ {
 		err := h.writer.WithContext(ctx).Transaction(fn)
 		if err == nil {

@@ -34,9 +34,9 @@ func lockFile(ctx context.Context, path string) (*flock.Flock, error) {
 		return nil, fmt.Errorf("lock the database file; its directory has to be writable: %w", err)
 	}
 	if !locked {
-		return nil, fmt.Errorf("%s is in use by another threadcast process%s; embedded mode is one node: stop that "+
-			"process, choose another database file, or start the nodes with Redis and Postgres: %w",
-			path, holder(name), thread.ErrUnavailable)
+		return nil, fmt.Errorf("%w: %s is in use by another threadcast process%s; embedded mode is one node: stop that "+
+			"process, or choose another file with --database",
+			thread.ErrUnavailable, path, holder(name))
 	}
 	// Only for people: the lock is what counts.
 	_ = os.WriteFile(name, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600)

@@ -38,6 +38,8 @@ func (l *Log) Drop(ctx context.Context, id thread.ID, number uint64, keep time.D
 func (l *Log) Forget(ctx context.Context, id thread.ID) error {
 	err := l.do(ctx, &request{op: func(g *group) error {
 		for n := len(g.view(id).runs); n > 0; n-- {
+			// Who deletes a thread wants it gone now, not when its turn comes.
+			g.exec(forgetRecent, int64(g.view(id).runs[n-1].ref))
 			g.remove(id, n-1)
 		}
 		g.forgotten = append(g.forgotten, id)

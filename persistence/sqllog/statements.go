@@ -12,6 +12,7 @@ const (
 	deleteGarbage = `DELETE FROM log_garbage WHERE ref = ?`
 	deleteEntries = `DELETE FROM log_entries WHERE ref = ? AND seq <= ?`
 	deleteRecent  = `DELETE FROM log_recent WHERE id < ?`
+	forgetRecent  = `DELETE FROM log_recent WHERE ref = ?`
 
 	insertLease = `INSERT INTO log_leases (thread, run_id, owner, token, acquired) VALUES (?, ?, ?, ?, ?)
 		ON CONFLICT (thread) DO UPDATE SET run_id = excluded.run_id, owner = excluded.owner,
@@ -68,7 +69,7 @@ func (t table) insert(n int) string {
 // statements are all that the committer executes often.
 func statements() []string {
 	all := []string{
-		insertRun, deleteRun, updateDropAt, insertGarbage, deleteGarbage, deleteEntries, deleteRecent,
+		insertRun, deleteRun, updateDropAt, insertGarbage, deleteGarbage, deleteEntries, deleteRecent, forgetRecent,
 		insertLease, deleteLease, updateStopBy, updateToken,
 	}
 	for _, n := range insertSizes {

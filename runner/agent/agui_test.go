@@ -430,8 +430,8 @@ func TestStreamsThatBreak(t *testing.T) {
 		"done marker":          {[]agenttest.Step{piece("data: [DONE]\n\n")}, failure{"agent_bad_stream", noEvent, "[DONE]"}},
 		"empty data":           {[]agenttest.Step{piece("data:\n\n")}, failure{"agent_bad_stream", noEvent, "not JSON"}},
 		"no type":              {[]agenttest.Step{agenttest.Emit(`{"Type":"X"}`)}, failure{"agent_bad_stream", noEvent, "no event type"}},
-		"too large":            {[]agenttest.Step{agenttest.BigResult("c", "m", 5000), agenttest.WaitFor("never")}, failure{"agent_bad_stream", "The agent sent an event that is too large.", "4096"}},
-		"larger and larger":    {[]agenttest.Step{piece("data: " + strings.Repeat("x", 5000)), agenttest.WaitFor("never")}, failure{"agent_bad_stream", "The agent sent an event that is too large.", "4096"}},
+		"too large":            {[]agenttest.Step{agenttest.BigResult("c", "m", 5000), agenttest.WaitFor("never")}, failure{"event_too_large", "The agent sent an event that is too large.", "4096"}},
+		"larger and larger":    {[]agenttest.Step{piece("data: " + strings.Repeat("x", 5000)), agenttest.WaitFor("never")}, failure{"event_too_large", "The agent sent an event that is too large.", "4096"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -98,7 +98,7 @@ func withoutURL(err error) error {
 func (a *AGUI) broken(err error) error {
 	if errors.Is(err, errFrameSize) {
 		return &runner.AgentError{
-			Code:    "agent_bad_stream",
+			Code:    "event_too_large", // as the runner calls it
 			Message: "The agent sent an event that is too large.",
 			Err:     fmt.Errorf("%w of %d bytes", err, a.maxEvent),
 		}

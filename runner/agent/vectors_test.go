@@ -75,7 +75,7 @@ var codes = map[string]map[string]bool{
 	"invalid-json":  {"agent_bad_stream": true, "agent_truncated": true},
 	"not-an-object": {"agent_bad_stream": true},
 	"no-type":       {"agent_bad_stream": true},
-	"buffer-limit":  {"agent_bad_stream": true},
+	"buffer-limit":  {"event_too_large": true},
 	"http-status":   {"agent_status": true},
 }
 
