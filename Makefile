@@ -52,12 +52,16 @@ test-short: ## What needs nothing but Go
 
 .PHONY: race
 race: ## The suite under the race detector
-	go test -race -timeout 15m ./...
-	go test -race -short -tags integration -timeout 20m -run 'Exact|Kill|Stop|Resume' ./cmd/threadcast
+	go test -race -timeout 25m ./...
 
 .PHONY: e2e
 e2e: static ## The page in a real Chromium
 	go test -tags e2e -timeout 10m -run 'Browser' ./cmd/threadcast
+
+.PHONY: screenshots
+screenshots: static ## Pictures of the page in its states, into tmp/screenshots
+	@mkdir -p tmp/screenshots
+	SCREENSHOTS=$(CURDIR)/tmp/screenshots go test -tags e2e -count=1 -timeout 10m -run 'BrowserScreenshots' ./cmd/threadcast
 
 .PHONY: fuzz
 fuzz: ## Each fuzz target for FUZZTIME

@@ -19,7 +19,7 @@ func TestStalledViewersAreEvicted(t *testing.T) {
 	viewers := sized(1_000, 100)
 	timeout := fmt.Sprintf("%ds", sized(15, 1))
 	n := start(t, "--write-timeout", timeout, "--log-level", "warn")
-	past := n.prepare("evict", 4_000)
+	past := n.prepare("evict", 8_000) // more than the kernel takes for a socket
 	forEach(8, 8, func(int) { // whatever the process makes once is there afterwards
 		if _, err := n.eventsOf("evict", 1, "raw"); err != nil {
 			t.Error(err)
@@ -38,7 +38,7 @@ func TestStalledViewersAreEvicted(t *testing.T) {
 	})
 	took := time.Since(began)
 	for i, s := range all {
-		if i%(viewers/10) == 0 {
+		if i%(viewers/sized(10, 3)) == 0 {
 			s.client.ResumeReading() // to read what has arrived, and learn of the end
 			s.goOn(false, thread.Cursor{Run: 1, Seq: past}, past)
 		} else {
