@@ -36,6 +36,7 @@ type reader struct {
 	atEnd  bool          // pos is the end of its run
 	target thread.Cursor // what there was at the beginning
 	queue  *compacted    // a run that is being taken in compacted form
+	loaded thread.Run    // the finished run that was looked at last; zero once it has been taken
 	reset  *Batch        // to be returned before anything else
 }
 
@@ -100,7 +101,9 @@ func (r *reader) begin(ctx context.Context, after thread.Cursor, th thread.Threa
 	case err == nil && after.Seq > run.LastSeq:
 		return fmt.Errorf("%w: %s is ahead of its run, which ended at %s", thread.ErrBadCursor, after, run.Cursor())
 	case err == nil:
-		r.atEnd = after.Seq == run.LastSeq
+		if r.atEnd = after.Seq == run.LastSeq; r.atEnd {
+			r.loaded = thread.Run{}
+		}
 		return nil
 	case !errors.Is(err, thread.ErrNotFound):
 		return err
@@ -123,12 +126,18 @@ func (r *reader) finished(ctx context.Context, number uint64) (thread.Run, error
 }
 
 func (r *reader) nextRun(ctx context.Context, after uint64) (thread.Run, error) {
+	if r.loaded.Number == after+1 {
+		return r.loaded, nil
+	}
 	run, err := r.history.NextRun(ctx, r.id, after)
 	if errors.Is(err, thread.ErrCorrupt) && run.Number > after {
 		run.Events, err = r.cfg.Damaged(run), nil
 	}
 	if err != nil && !errors.Is(err, thread.ErrNotFound) {
 		err = fmt.Errorf("load the run after %d of thread %s: %w", after, r.id, err)
+	}
+	if err == nil {
+		r.loaded = run
 	}
 	return run, err
 }
@@ -224,7 +233,7 @@ func (r *reader) withinStep(ctx context.Context) (b Batch, more bool, err error)
 		return b, false, err
 	}
 	if run.LastSeq == r.pos.Seq {
-		r.atEnd = true
+		r.atEnd, r.loaded = true, thread.Run{}
 		return b, true, nil
 	}
 	events, cut := rest(run.Events, r.pos.Seq)
@@ -237,6 +246,7 @@ func (r *reader) withinStep(ctx context.Context) (b Batch, more bool, err error)
 	r.queue = &compacted{
 		run: run.Number, runID: run.ID, last: run.LastSeq, ended: true, from: r.pos.Seq, events: events,
 	}
+	r.loaded = thread.Run{}
 	return b, true, nil
 }
 
@@ -272,6 +282,9 @@ func (r *reader) nextStep(ctx context.Context) (b Batch, more bool, err error) {
 			saved = false
 		}
 	}
+	if !saved {
+		r.loaded = thread.Run{}
+	}
 	switch {
 	case saved:
 		r.begun(compacted{
@@ -290,7 +303,7 @@ func (r *reader) nextStep(ctx context.Context) (b Batch, more bool, err error) {
 // begun queues a run that is taken from its beginning.
 func (r *reader) begun(c compacted) {
 	r.pos, r.atEnd = thread.Cursor{Run: c.run}, false
-	r.queue = &c
+	r.queue, r.loaded = &c, thread.Run{}
 }
 
 // compactLive queues what the live log has of a run, compacted. entries are its first ones.

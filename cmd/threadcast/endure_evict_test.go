@@ -17,10 +17,13 @@ import (
 // nothing of them is left in the process; whoever comes back goes on without a loss.
 func TestStalledViewersAreEvicted(t *testing.T) {
 	viewers := sized(1_000, 100)
+	if underRace {
+		viewers = 20
+	}
 	timeout := fmt.Sprintf("%ds", sized(15, 1))
 	n := start(t, "--write-timeout", timeout, "--log-level", "warn")
 	past := n.prepare("evict", 8_000) // more than the kernel takes for a socket
-	forEach(8, 8, func(int) { // whatever the process makes once is there afterwards
+	forEach(8, 8, func(int) {         // whatever the process makes once is there afterwards
 		if _, err := n.eventsOf("evict", 1, "raw"); err != nil {
 			t.Error(err)
 		}
