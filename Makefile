@@ -16,7 +16,9 @@ help: ## Print this
 
 .PHONY: run
 run: page-or-not ## Start the server with the built-in agent; open the page that it prints (flags in ARGS)
-	go run ./cmd/threadcast $(ARGS)
+	@echo "compiling; the first time this takes a minute or two"
+	@CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/threadcast ./cmd/threadcast
+	@exec bin/threadcast $(ARGS)
 
 .PHONY: build
 build: page-or-not ## Build bin/threadcast, static, without cgo
@@ -35,7 +37,7 @@ static/node_modules/.package-lock.json: static/package-lock.json
 # The page if npm is there; the server runs without it and says so.
 .PHONY: page-or-not
 page-or-not:
-	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory static; \
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory -s static; \
 	else echo "npm is not installed: the server will run without its page"; fi
 
 .PHONY: test

@@ -21,10 +21,12 @@ func (e *execution) invoke(log *slog.Logger) {
 	case errors.As(err, &crash):
 		log.Error("agent panicked", "err", err, "stack", string(crash.stack))
 		e.conclude(failure("agent_panicked", "The agent broke down.", err))
-	case err == nil || e.ctx.Err() != nil:
-		// It has been concluded, or breaks off here.
+	case e.ctx.Err() != nil:
+		// It has been concluded.
+	case err == nil:
+		log.Warn("agent ended without a terminal event")
 	case errors.As(err, &shown):
-		log.Warn("agent failed", "code", shown.Code, "err", err, "cause", shown.Err)
+		log.Warn("agent failed", "code", shown.Code, "err", errors.Join(err, shown.Err))
 		e.conclude(failure(shown.Code, shown.Message, err))
 	default:
 		log.Warn("agent failed", "err", err)

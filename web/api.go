@@ -39,10 +39,15 @@ func (s *Server) known(c echo.Context) (thread.Thread, error) {
 	if err == nil && t.Deleted {
 		err = thread.ErrNotFound
 	}
-	if err != nil {
-		return t, fmt.Errorf("thread %s: %w", id, err)
+	return t, absent(id, err)
+}
+
+// absent says in one sentence that there is no such thread, if that is what err means.
+func absent(id thread.ID, err error) error {
+	if errors.Is(err, thread.ErrNotFound) {
+		return fmt.Errorf("%w: there is no thread %q", thread.ErrNotFound, id)
 	}
-	return t, nil
+	return err
 }
 
 // limit reads the query's limit, between 1 and most.
@@ -122,7 +127,7 @@ func (s *Server) deleteThread(c echo.Context) error {
 		return err
 	}
 	if err := s.Runs.Delete(c.Request().Context(), id, peer(c.Request())); err != nil {
-		return fmt.Errorf("thread %s: %w", id, err)
+		return absent(id, err)
 	}
 	return c.NoContent(http.StatusNoContent)
 }

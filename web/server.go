@@ -88,12 +88,13 @@ type Server struct {
 	draining atomic.Bool
 	mu       sync.Mutex
 	sessions map[*session]struct{}
+	foreign  map[string]bool // origins whose refusal has been logged
 	all      sync.WaitGroup
 }
 
 // New returns a server. It starts nothing.
 func New(parts Parts, cfg Config) *Server {
-	return &Server{Parts: parts, cfg: cfg.withDefaults(), sessions: map[*session]struct{}{}}
+	return &Server{Parts: parts, cfg: cfg.withDefaults(), sessions: map[*session]struct{}{}, foreign: map[string]bool{}}
 }
 
 // Handler returns the server as a handler of its own.

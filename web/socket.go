@@ -31,6 +31,7 @@ func (s *Server) socket(c echo.Context) error {
 	case !strings.HasPrefix(vsn, "2."):
 		return badInput("vsn " + vsn + " is not spoken here; this server speaks vsn=2.0.0")
 	case foreign(r):
+		s.tellForeign(r.Header.Get("Origin"))
 		return errForeign
 	case s.draining.Load():
 		return thread.ErrDraining
@@ -55,6 +56,16 @@ func (s *Server) socket(c echo.Context) error {
 	// The connection is ours: a goroutine of its own serves it, and nothing of echo is kept.
 	go ss.serve()
 	return nil
+}
+
+// tellForeign logs once per origin that its pages are refused: in the browser nobody learns why.
+func (s *Server) tellForeign(origin string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.foreign) < 100 && !s.foreign[origin] {
+		s.foreign[origin] = true
+		s.cfg.Logger.Warn("socket refused: its page is not from this origin", "origin", origin)
+	}
 }
 
 // foreign tells whether a browser asks on behalf of a page from elsewhere.

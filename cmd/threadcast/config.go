@@ -58,7 +58,7 @@ var settings = []setting{
 		func(c *config, s string) error { c.Redis = s; return nil }},
 	{"agent", "NAME=TYPE:URL", "", true,
 		"an agent, such as story=agui:http://127.0.0.1:9000/; may be repeated, the first is the default; " +
-			"without any, the built-in demo; demo=demo adds it to others",
+			"without any, the built-in demo; demo=demo adds it to others; a variable separates several by spaces",
 		func(c *config, s string) error { c.Agents = append(c.Agents, s); return nil }},
 	{"node", "NAME", "", false,
 		"this node's name in logs and leases; the host's name if not given",
@@ -67,7 +67,12 @@ var settings = []setting{
 		"serve on other addresses than loopback although nobody has to log in",
 		boolean(func(c *config) *bool { return &c.Insecure })},
 	{"log-level", "LEVEL", "info", false, "debug, info, warn or error",
-		func(c *config, s string) error { return c.LogLevel.UnmarshalText([]byte(s)) }},
+		func(c *config, s string) error {
+			if c.LogLevel.UnmarshalText([]byte(s)) != nil {
+				return errors.New("must be debug, info, warn or error")
+			}
+			return nil
+		}},
 	{"log-format", "FORMAT", "text", false, "text or json",
 		func(c *config, s string) error {
 			c.LogFormat = s

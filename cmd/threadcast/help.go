@@ -27,7 +27,8 @@ const helpTail = `
             - story=agui:http://127.0.0.1:9000/
             - demo=demo
 
-Flags win over variables, variables over the file. SIGTERM ends the process in an orderly way, a second one at once.
+Flags win over variables, variables over the file. SIGTERM or Ctrl-C ends the process in an orderly way: runs may
+finish, for as long as --grace allows. A second one ends it at once.
 Exit codes: 0 after an orderly end, 1 when something went wrong, 2 when the command cannot be understood.
 `
 

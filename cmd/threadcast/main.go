@@ -63,6 +63,9 @@ type process struct {
 // run is the command without the process around it, so that tests can call it.
 func run(p process, args []string) error {
 	command := "serve"
+	if len(args) == 1 && (args[0] == "--version" || args[0] == "-version") {
+		args = []string{"version"}
+	}
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		command, args = args[0], args[1:]
 	}

@@ -56,12 +56,13 @@ type app struct {
 // serve runs the server until p.soft is done, and then ends it in order.
 func serve(p process, cfg config) error {
 	a := &app{cfg: cfg, log: newLogger(p.stderr, cfg)}
-	if err := a.open(p.soft); err != nil {
-		return errors.Join(err, a.close())
-	}
+	// The port first: what fails there shall leave no file behind. Who connects already waits.
 	listener, err := net.Listen("tcp", cfg.Listen)
 	if err != nil {
-		return errors.Join(listenError(cfg.Listen, err), a.close())
+		return listenError(cfg.Listen, err)
+	}
+	if err := a.open(p.soft); err != nil {
+		return errors.Join(err, a.close(), listener.Close())
 	}
 	a.welcome(p.stdout, listener.Addr())
 	return errors.Join(a.serve(p, listener), a.close())
@@ -186,7 +187,7 @@ func (a *app) welcome(w io.Writer, addr net.Addr) {
 // serve serves until p.soft is done or serving fails, and then ends runs and sockets within the grace period.
 func (a *app) serve(p process, listener net.Listener) error {
 	server := &http.Server{
-		Handler:           http.NewCrossOriginProtection().Handler(a.web.Handler()),
+		Handler:           guard(a.web.Handler(), a.cfg, a.log),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
@@ -217,6 +218,10 @@ func (a *app) drain(p process, server *http.Server) error {
 	hard, cancelHard := context.WithTimeout(context.Background(), a.cfg.Grace-ending/3)
 	defer cancelHard()
 	n := a.runner.Active()
+	if n > 0 {
+		fmt.Fprintf(p.stdout, "waiting up to %s for %d active run(s); the same signal (Ctrl-C) again ends them now\n",
+			a.cfg.Grace-ending, n)
+	}
 	a.log.Info("shutting down", "runs", n, "sockets", a.web.Sessions(), "grace", a.cfg.Grace.String())
 	gone := make(chan struct{})
 	go func() {

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// guard keeps away what a website, opened in a browser on this machine, could do to a server that asks nobody to log in:
+// requests that change something from pages of other origins, and pages whose name was pointed at this address
+// (DNS rebinding), which the browser takes for our own.
+func guard(next http.Handler, cfg config, log *slog.Logger) http.Handler {
+	g := &refusals{log: log, told: map[string]bool{}}
+	cross := http.NewCrossOriginProtection()
+	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g.refuse(w, "a page from "+r.Header.Get("Origin")+" asked",
+			"Pages from other origins cannot change anything here. Serve the page from this origin, or through a proxy.")
+	}))
+	next = cross.Handler(next)
+	if cfg.Insecure {
+		return next
+	}
+	own, _, _ := net.SplitHostPort(cfg.Listen) // it was checked
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if h, _, err := net.SplitHostPort(r.Host); err == nil {
+			host = h
+		}
+		if host != own && !loopback(trimBrackets(host)) {
+			g.refuse(w, "it was called "+r.Host,
+				"This server answers to localhost only, since nobody has to log in. With --insecure it answers to any name.")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func trimBrackets(host string) string {
+	if n := len(host); n > 2 && host[0] == '[' && host[n-1] == ']' {
+		return host[1 : n-1]
+	}
+	return host
+}
+
+// refusals are told once each, so that a page that keeps trying does not fill the log.
+type refusals struct {
+	log  *slog.Logger
+	mu   sync.Mutex
+	told map[string]bool
+}
+
+func (g *refusals) refuse(w http.ResponseWriter, why, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusForbidden)
+	fmt.Fprintf(w, `{"code":"not_authorized","message":%q}`, message)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.told) < 100 && !g.told[why] {
+		g.told[why] = true
+		g.log.Warn("request refused", "why", why)
+	}
+}
