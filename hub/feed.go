@@ -17,6 +17,9 @@ type feed struct {
 	cancel context.CancelFunc
 	refs   int // guarded by Hub.mu
 
+	ready chan struct{} // closed once nothing that happens to the thread escapes the tail
+	begun sync.Once     // closes ready
+
 	mu      sync.Mutex
 	entries []thread.Entry
 	bytes   int
@@ -31,13 +34,15 @@ type feed struct {
 func newFeed(id thread.ID, head thread.Cursor, cfg Config) *feed {
 	return &feed{
 		id: id, max: cfg.RingBytes, idle: cfg.Idle,
-		base: head, head: head, readers: map[*Subscription]struct{}{},
+		base: head, head: head, readers: map[*Subscription]struct{}{}, ready: make(chan struct{}),
 	}
 }
 
 // run tails the log until the feed is no longer wanted, or the log fails.
 func (f *feed) run(ctx context.Context, log Log) {
+	defer f.begun.Do(func() { close(f.ready) })
 	err := log.Tail(ctx, f.id, f.head, func(entries []thread.Entry) error {
+		f.begun.Do(func() { close(f.ready) })
 		f.append(entries)
 		return nil
 	})
@@ -49,6 +54,16 @@ func (f *feed) run(ctx context.Context, log Log) {
 	f.failed = err
 	f.free()
 	f.wake()
+}
+
+// await waits until the tail has begun.
+func (f *feed) await(ctx context.Context) error {
+	select {
+	case <-f.ready:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // free drops the ring; what was in it is read from log or history.
@@ -80,6 +95,9 @@ func (f *feed) rest() {
 }
 
 func (f *feed) append(entries []thread.Entry) {
+	if len(entries) == 0 {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, e := range entries {

@@ -21,7 +21,7 @@ type Config struct {
 	Idle time.Duration
 	// RingBytes bounds the latest entries kept in memory per watched thread. Default 1 MiB.
 	RingBytes int
-	// Page is how many entries are read from the log at a time. Default 1,000.
+	// Page is how many entries are read from the log at a time, at most. Default 1,000.
 	Page int
 	// BatchEvents and BatchBytes bound one batch. Defaults 500 and 256 KiB. A compacted batch may be larger.
 	BatchEvents int
@@ -78,6 +78,9 @@ func (h *Hub) Subscribe(ctx context.Context, id thread.ID, opts Options) (*Subsc
 	s := &Subscription{hub: h, wake: make(chan struct{}, 1)}
 	// The tail begins before the reader looks where the thread stands, so that nothing falls in between.
 	if err := h.join(ctx, id, s); err != nil {
+		if s.feed != nil {
+			s.Close()
+		}
 		return nil, err
 	}
 	r, err := newReader(ctx, h.source, id, opts)
@@ -89,7 +92,10 @@ func (h *Hub) Subscribe(ctx context.Context, id thread.ID, opts Options) (*Subsc
 	return s, nil
 }
 
-// Read returns batches after opts.After until about limit events are collected or all that is there has been
+// pageBytes bounds what [Hub.Read] collects.
+const pageBytes = 4 << 20
+
+// Read returns batches after opts.After until about limit events, or 4 MiB, are collected or all that is there has been
 // read; more tells whether something is left. It starts no tail. A [CaughtUp] is not among the batches.
 func (h *Hub) Read(ctx context.Context, id thread.ID, opts Options, limit int) (batches []Batch, more bool, err error) {
 	src := h.source
@@ -98,7 +104,7 @@ func (h *Hub) Read(ctx context.Context, id thread.ID, opts Options, limit int) (
 	if err != nil {
 		return nil, false, err
 	}
-	for n := 0; n < limit; {
+	for n, bytes := 0, 0; n < limit && bytes < pageBytes; {
 		if r.caughtUp() {
 			return batches, false, nil
 		}
@@ -111,6 +117,9 @@ func (h *Hub) Read(ctx context.Context, id thread.ID, opts Options, limit int) (
 		}
 		batches = append(batches, b)
 		n += len(b.Events)
+		for _, event := range b.Events {
+			bytes += len(event)
+		}
 	}
 	return batches, !r.caughtUp(), nil
 }
@@ -124,7 +133,7 @@ func (h *Hub) join(ctx context.Context, id thread.ID, s *Subscription) error {
 			f.refs++
 			h.mu.Unlock()
 			s.feed = f
-			return nil
+			return f.await(ctx)
 		}
 		delete(h.feeds, id) // it has failed; the next one may not
 		h.mu.Unlock()

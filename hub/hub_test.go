@@ -56,6 +56,9 @@ func (s *shelf) Thread(_ context.Context, id thread.ID) (thread.Thread, error) {
 		th.Latest = &s.runs[n-1]
 		th.LastRun = max(th.LastRun, th.Latest.Number)
 	}
+	if th.Latest != nil && th.LastRun > th.Latest.Number {
+		th.Latest = &thread.Run{Number: th.LastRun} // accepted, and silent
+	}
 	if th.LastRun == 0 {
 		return thread.Thread{}, thread.ErrNotFound
 	}

@@ -25,6 +25,9 @@ type Options struct {
 	Replay Replay
 }
 
+// firstPage is how many entries are read as long as it is not known how large they are.
+const firstPage = 64
+
 // reader walks from a cursor through history and live log. It is the one place that knows where the entry
 // after a position is to be found. It belongs to one goroutine.
 type reader struct {
@@ -36,6 +39,7 @@ type reader struct {
 	atEnd  bool          // pos is the end of its run
 	target thread.Cursor // what there was at the beginning
 	queue  *compacted    // a run that is being taken in compacted form
+	page   int           // how many entries make about one batch, as far as is known
 	loaded thread.Run    // the finished run that was looked at last; zero once it has been taken
 	reset  *Batch        // to be returned before anything else
 }
@@ -71,7 +75,8 @@ func (r *reader) aim(ctx context.Context) (thread.Thread, error) {
 	if r.target.Before(head) {
 		r.target = head
 	}
-	if th.Latest != nil && !th.Latest.Ended.IsZero() && r.target.Before(th.Latest.Cursor()) {
+	// Of a run that has not ended this is the position before it: there may be finished ones before that.
+	if th.Latest != nil && r.target.Before(th.Latest.Cursor()) {
 		r.target = th.Latest.Cursor()
 	}
 	return th, nil
@@ -86,7 +91,7 @@ func (r *reader) begin(ctx context.Context, after thread.Cursor, th thread.Threa
 	case after.Run > max(th.LastRun, r.target.Run):
 		return fmt.Errorf("%w: %s is ahead of this thread", thread.ErrBadCursor, after)
 	case after.Seq == 0:
-		return nil
+		return r.beginBefore(ctx, after.Run, th)
 	}
 	entries, err := r.log.Read(ctx, r.id, thread.Cursor{Run: after.Run, Seq: after.Seq - 1}, 1)
 	if err != nil {
@@ -107,13 +112,57 @@ func (r *reader) begin(ctx context.Context, after thread.Cursor, th thread.Threa
 		return nil
 	case !errors.Is(err, thread.ErrNotFound):
 		return err
-	case r.target.Run == after.Run:
+	case r.target.Run == after.Run && r.target.Before(after):
 		return fmt.Errorf("%w: %s is ahead of its run, which is at %s", thread.ErrBadCursor, after, r.target)
 	}
-	// The run was there and is no more: the thread was deleted since.
+	r.forget()
+	return nil
+}
+
+// forget makes the reader begin again, as its position is in a run that is no more: the thread was deleted since.
+func (r *reader) forget() {
 	r.pos = thread.Cursor{}
 	r.reset = &Batch{Kind: Reset}
-	return nil
+}
+
+// beginBefore checks that the run exists before whose first entry the reader is to begin.
+func (r *reader) beginBefore(ctx context.Context, number uint64, th thread.Thread) error {
+	if th.Latest != nil && th.Latest.Number == number {
+		return nil // it may have no entry yet
+	}
+	entries, err := r.log.Read(ctx, r.id, thread.Cursor{Run: number}, 1)
+	if err != nil {
+		return fmt.Errorf("read thread %s: %w", r.id, err)
+	}
+	if len(entries) == 1 && entries[0].Run == number {
+		return nil
+	}
+	if _, err = r.finished(ctx, number); errors.Is(err, thread.ErrNotFound) {
+		r.forget()
+		return nil
+	}
+	return err
+}
+
+// fetch reads what follows a position in the log: about as much as makes one batch, however large the entries are.
+// full tells whether there may be more.
+func (r *reader) fetch(ctx context.Context, after thread.Cursor) (entries []thread.Entry, full bool, err error) {
+	want := r.page
+	if want == 0 {
+		want = min(firstPage, r.cfg.Page)
+	}
+	entries, err = r.log.Read(ctx, r.id, after, want)
+	if err != nil {
+		return nil, false, fmt.Errorf("read thread %s after %s: %w", r.id, after, err)
+	}
+	if len(entries) > 0 {
+		bytes := 0
+		for _, e := range entries {
+			bytes += size(e)
+		}
+		r.page = min(max(1, r.cfg.BatchBytes*len(entries)/bytes), r.cfg.Page)
+	}
+	return entries, len(entries) == want, nil
 }
 
 // finished returns the finished run of that number. A damaged one comes with stand-in events.
@@ -218,9 +267,9 @@ func (r *reader) take(entries []thread.Entry) Batch {
 // withinStep goes on in the middle of a run. It returns more with an empty batch when it only found out
 // more about the position.
 func (r *reader) withinStep(ctx context.Context) (b Batch, more bool, err error) {
-	entries, err := r.log.Read(ctx, r.id, r.pos, r.cfg.Page)
+	entries, _, err := r.fetch(ctx, r.pos)
 	if err != nil {
-		return b, false, fmt.Errorf("read thread %s after %s: %w", r.id, r.pos, err)
+		return b, false, err
 	}
 	if len(entries) > 0 && entries[0].Run == r.pos.Run && entries[0].Seq == r.pos.Seq+1 {
 		return r.take(entries), true, nil
@@ -257,9 +306,9 @@ func (r *reader) nextStep(ctx context.Context) (b Batch, more bool, err error) {
 	if !r.atEnd && after > 0 {
 		after--
 	}
-	entries, err := r.log.Read(ctx, r.id, thread.Cursor{Run: after, Seq: ^uint64(0) >> 1}, r.cfg.Page)
+	entries, full, err := r.fetch(ctx, thread.Cursor{Run: after, Seq: ^uint64(0) >> 1})
 	if err != nil {
-		return b, false, fmt.Errorf("read thread %s after run %d: %w", r.id, after, err)
+		return b, false, err
 	}
 	live := len(entries) > 0 && entries[0].Seq == 1
 	if live && r.replay == Raw && entries[0].Run == after+1 {
@@ -294,7 +343,7 @@ func (r *reader) nextStep(ctx context.Context) (b Batch, more bool, err error) {
 	case !live:
 		return b, false, nil
 	case r.replay == Compact && r.pos.Before(r.target):
-		return b, true, r.compactLive(ctx, entries)
+		return b, true, r.compactLive(ctx, entries, full)
 	}
 	r.pos, r.atEnd = thread.Cursor{Run: entries[0].Run}, false
 	return r.take(entries), true, nil
@@ -307,7 +356,7 @@ func (r *reader) begun(c compacted) {
 }
 
 // compactLive queues what the live log has of a run, compacted. entries are its first ones.
-func (r *reader) compactLive(ctx context.Context, entries []thread.Entry) error {
+func (r *reader) compactLive(ctx context.Context, entries []thread.Entry, full bool) error {
 	c := compacted{run: entries[0].Run, runID: entries[0].RunID}
 	for len(entries) > 0 {
 		for _, e := range entries {
@@ -320,12 +369,12 @@ func (r *reader) compactLive(ctx context.Context, entries []thread.Entry) error 
 			}
 		}
 		last := entries[len(entries)-1]
-		if last.Run != c.run || len(entries) < r.cfg.Page || !last.Cursor().Before(r.target) {
+		if last.Run != c.run || !full || !last.Cursor().Before(r.target) {
 			break
 		}
 		var err error
-		if entries, err = r.log.Read(ctx, r.id, last.Cursor(), r.cfg.Page); err != nil {
-			return fmt.Errorf("read thread %s after %s: %w", r.id, last.Cursor(), err)
+		if entries, full, err = r.fetch(ctx, last.Cursor()); err != nil {
+			return err
 		}
 	}
 	c.events = r.cfg.Compact(c.events)

@@ -134,6 +134,13 @@ func TestResume(t *testing.T) {
 		"RunAcceptedButSilent": {
 			func(b *bench) { b.whole(1); b.shelf.last = 2 }, cursor(2, 0), []string{"caught up 2-0"},
 		},
+		"FinishedRunIsDroppedAndTheNextIsSilent": {
+			func(b *bench) { b.whole(2); b.drop(1); b.shelf.last = 2 }, cursor(0, 0),
+			[]string{"r1 1-0>1-3: 1.1+1.2", "caught up 1-3"},
+		},
+		"BeforeARunOfADeletedThread": {
+			func(b *bench) { b.shelf.last, b.shelf.gone = 3, true }, cursor(2, 0), []string{"reset  0-0", "caught up 0-0"},
+		},
 		"ThreadWasDeleted": {
 			func(b *bench) { b.shelf.last, b.shelf.gone = 3, true }, cursor(2, 7), []string{"reset  0-0", "caught up 0-0"},
 		},
@@ -144,7 +151,8 @@ func TestResume(t *testing.T) {
 			s := b.subscribe(hub.Options{After: tt.after})
 			b.expect(s, tt.want...)
 			b.quiet(s)
-			if resumed := !strings.Contains(tt.want[0], "reset  "); s.Resumed() != resumed {
+			resumed := !strings.Contains(tt.want[0], "reset  ") && tt.after != cursor(0, 0)
+			if s.Resumed() != resumed {
 				t.Errorf("resumed is %t", s.Resumed())
 			}
 		})

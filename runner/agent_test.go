@@ -179,6 +179,17 @@ func TestAgentEmitsTooMuch(t *testing.T) {
 			same(b, "events", "RUN_STARTED TEXT_MESSAGE_START TEXT_MESSAGE_END RUN_ERROR", got.types())
 		})
 	})
+	t.Run("more than a run may hold", func(t *testing.T) {
+		bubble(t, func(b *bench) {
+			cfg := b.config()
+			cfg.MaxRunBytes = 2000
+			agent := &flood{}
+			got := b.perform(b.nodeWith(agent, cfg), "t", "r1")
+			same(b, "outcome", "failed run_too_large", got.outcome())
+			same(b, "events", "RUN_STARTED CUSTOM RUN_ERROR", got.types())
+			same(b, "refused", true, agent.refused.Load())
+		})
+	})
 	t.Run("events after its end are ignored", func(t *testing.T) {
 		bubble(t, func(b *bench) {
 			var late []error

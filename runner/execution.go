@@ -76,6 +76,11 @@ func (e *execution) emit(event []byte) error {
 	if e.over != nil {
 		return errOver
 	}
+	if e.queue.total+len(event) > e.r.cfg.MaxRunBytes {
+		err := fmt.Errorf("the events of the run are over the limit of %d bytes", e.r.cfg.MaxRunBytes)
+		e.concludeLocked(failure("run_too_large", "The agent sent more than a run may hold.", err))
+		return err
+	}
 	return e.accept(event)
 }
 

@@ -10,11 +10,13 @@ const (
 type queue struct {
 	events [][]byte
 	bytes  int
+	total  int // bytes of all events that ever were in it
 }
 
 func (q *queue) push(event []byte) {
 	q.events = append(q.events, event)
 	q.bytes += len(event)
+	q.total += len(event)
 }
 
 // take removes as many events as go into one append.

@@ -36,6 +36,8 @@ type Config struct {
 	Retention time.Duration
 	// MaxEventBytes bounds one event. Default 8 MiB.
 	MaxEventBytes int
+	// MaxRunBytes bounds all events of one run, which are kept in memory until they are saved. Default 256 MiB.
+	MaxRunBytes int
 	// QueueBytes bounds what an agent may be ahead of the log before it has to wait. Default 4 MiB.
 	QueueBytes int
 	// Logger gets a line when a run starts, ends, is stopped or reclaimed. Default [slog.Default].
@@ -48,6 +50,7 @@ func (c Config) withDefaults() Config {
 	c.StopGrace = cmp.Or(c.StopGrace, time.Second)
 	c.Retention = cmp.Or(c.Retention, 5*time.Minute)
 	c.MaxEventBytes = cmp.Or(c.MaxEventBytes, 8<<20)
+	c.MaxRunBytes = cmp.Or(c.MaxRunBytes, 256<<20)
 	c.QueueBytes = cmp.Or(c.QueueBytes, 4<<20)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c

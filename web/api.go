@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -126,7 +127,10 @@ func (s *Server) deleteThread(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Runs.Delete(c.Request().Context(), id, peer(c.Request())); err != nil {
+	// A deletion that has begun is carried out, whether its client waits or not.
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(c.Request().Context()), stopTimeout, thread.ErrUnavailable)
+	defer cancel()
+	if err := s.Runs.Delete(ctx, id, peer(c.Request())); err != nil {
 		return absent(id, err)
 	}
 	return c.NoContent(http.StatusNoContent)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -12,6 +13,9 @@ import (
 	"github.com/threadcast/threadcast/persistence/thread"
 	"github.com/threadcast/threadcast/web/wire"
 )
+
+// maxParked is how many frames of the greatest size the waiting requests of one socket may hold.
+const maxParked = 4
 
 // session is one socket. Its serve goroutine reads; channels write.
 type session struct {
@@ -24,6 +28,7 @@ type session struct {
 	mu     sync.Mutex
 	topics map[string]*channel // by topic
 	busy   sync.WaitGroup      // goroutines of channels
+	parked atomic.Int64        // bytes of requests that wait for their turn
 	pings  *time.Timer         // guarded by mu
 	away   bool                // goodbye closes the socket
 }
@@ -82,7 +87,12 @@ func (ss *session) dispatch(f wire.Frame) {
 			ss.refuse(f, errUnmatched)
 			return
 		}
-		if !ch.do(func() { ch.handle(f) }) {
+		size := int64(len(f.Payload))
+		if ss.parked.Add(size) > maxParked*ss.srv.cfg.MaxFrame || !ch.do(func() {
+			defer ss.parked.Add(-size)
+			ch.handle(f)
+		}) {
+			ss.parked.Add(-size)
 			ss.refuse(f, errRateLimited)
 		}
 	}
@@ -161,9 +171,14 @@ func (ss *session) refuse(f wire.Frame, err error) {
 	ss.reply(f, "error", p.json())
 }
 
+// slowLine is how many bytes a second a client takes at least, beyond the write timeout.
+const slowLine = 128 << 10
+
 // write writes a frame. A client that does not take it in time loses its socket, and resumes later.
 func (ss *session) write(frame []byte) {
-	ctx, cancel := context.WithTimeout(ss.ctx, ss.srv.cfg.WriteTimeout)
+	// A large frame may take a slow line longer than a client that does not read at all is waited for.
+	patience := ss.srv.cfg.WriteTimeout + time.Duration(len(frame)/slowLine)*time.Second
+	ctx, cancel := context.WithTimeout(ss.ctx, patience)
 	defer cancel()
 	if err := ss.conn.Write(ctx, websocket.MessageText, frame); err != nil {
 		// The read loop may have noticed first that the connection is gone: the deadline tells why it is.

@@ -158,8 +158,13 @@ func startPage(t *testing.T) (*node, *browser) {
 	t.Helper()
 	n := &node{t: t, dir: t.TempDir(), env: []string{"THREADCAST_DEMO_SPEED=3"}}
 	n.launch("127.0.0.1:0")
-	if page, err := client.Get(n.url + "/"); err != nil || page.Header.Get("Content-Security-Policy") == "" {
+	page, err := client.Get(n.url + "/")
+	if err != nil {
 		t.Fatalf("the page does not answer: %v", err)
+	}
+	_ = page.Body.Close()
+	if page.Header.Get("Content-Security-Policy") == "" {
+		t.Error("the page comes without a content security policy")
 	}
 	return n, startBrowser(t)
 }

@@ -189,6 +189,8 @@ func (a *app) serve(p process, listener net.Listener) error {
 	server := &http.Server{
 		Handler:           guard(a.web.Handler(), a.cfg, a.log),
 		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       time.Minute, // a socket is free of both: taking a connection over clears its deadlines
+		WriteTimeout:      2 * time.Minute,
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
 	}

@@ -32,8 +32,15 @@ func follow(t *testing.T, log Log, id thread.ID, after thread.Cursor) *follower 
 	f := &follower{t: t, cancel: cancel, more: make(chan struct{}, 1), done: make(chan struct{})}
 	go func() {
 		defer close(f.done)
-		last := after
+		last, first := after, true
 		f.err = log.Tail(ctx, id, after, func(batch []thread.Entry) error {
+			if first {
+				first = false
+				if len(batch) > 0 {
+					return fmt.Errorf("the first call brought %d entries", len(batch))
+				}
+				return nil
+			}
 			if err := follows(last, batch); err != nil {
 				return err
 			}

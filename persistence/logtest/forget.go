@@ -1,6 +1,7 @@
 package logtest
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -40,6 +41,7 @@ var forgetChecks = []check{
 		b.add(1)
 		sameEntries(t, other.await(1), b.wrote)
 	}},
+	{"it always ends a tail whose function was called", forgetInTheBeginning},
 	{"a thread without entries is forgotten without error", func(t *testing.T, log Log) {
 		forget(t, log)
 		forget(t, log)
@@ -72,6 +74,44 @@ var forgetChecks = []check{
 			t.Fatalf("token %d after token %d", b.lease.Token, a.lease.Token)
 		}
 	}},
+}
+
+// forgetInTheBeginning forgets a thread, with entries or without, just when a tail of it has made its first call: in
+// every other round before that call returns, otherwise at the same time.
+func forgetInTheBeginning(t *testing.T, log Log) {
+	for round := range uint64(200) {
+		if round%4 < 2 {
+			a := begin(t, log, "t", round+1)
+			a.add(2)
+			a.leave()
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		called, gate, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+		go func() {
+			done <- log.Tail(ctx, "t", thread.Cursor{}, func(batch []thread.Entry) error {
+				if len(batch) == 0 {
+					close(called)
+					<-gate
+				}
+				return nil
+			})
+		}()
+		awaitClosed(t, "the tail's function is called", called)
+		if round%2 == 0 {
+			close(gate)
+		}
+		forget(t, log)
+		if round%2 == 1 {
+			close(gate)
+		}
+		stop := time.AfterFunc(patience, func() { cancel(errEnough) })
+		err := <-done
+		stop.Stop()
+		cancel(nil)
+		if !errors.Is(err, thread.ErrDeleted) {
+			t.Fatalf("round %d: Tail returned %v, want %v", round, err, thread.ErrDeleted)
+		}
+	}
 }
 
 // forget forgets thread "t".

@@ -78,8 +78,9 @@ var tailChecks = []check{
 		ctx, cancel := context.WithCancelCause(t.Context())
 		seen := 0
 		err := log.Tail(ctx, "t", thread.Cursor{}, func(batch []thread.Entry) error {
-			seen += len(batch)
-			cancel(errEnough)
+			if seen += len(batch); seen > 0 {
+				cancel(errEnough)
+			}
 			return nil
 		})
 		if !errors.Is(err, errEnough) || seen == 0 || seen == 5000 {
@@ -89,11 +90,68 @@ var tailChecks = []check{
 	{"it returns the error of its function", func(t *testing.T, log Log) {
 		a := begin(t, log, "t", 1)
 		a.add(3)
-		err := log.Tail(t.Context(), "t", thread.Cursor{}, func([]thread.Entry) error { return errEnough })
-		if !errors.Is(err, errEnough) {
-			t.Fatalf("Tail: got %v, want the function's error itself", err)
+		for last := 1; last <= 2; last++ {
+			calls := 0
+			err := log.Tail(t.Context(), "t", thread.Cursor{}, func([]thread.Entry) error {
+				if calls++; calls == last {
+					return errEnough
+				}
+				return nil
+			})
+			if !errors.Is(err, errEnough) || calls != last {
+				t.Fatalf("Tail: got %v after %d calls, want the error itself that call %d returned", err, calls, last)
+			}
 		}
 	}},
+	{"its first call is empty and no other", func(t *testing.T, log Log) {
+		a := begin(t, log, "t", 1)
+		a.add(40)
+		var got []thread.Entry
+		calls := make(chan int, 64) // how many entries each brought
+		ctx, cancel := context.WithCancelCause(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			done <- log.Tail(ctx, "t", thread.Cursor{}, func(batch []thread.Entry) error {
+				got = append(got, batch...)
+				calls <- len(batch)
+				return nil
+			})
+		}()
+		if n := <-calls; n != 0 {
+			cancel(errEnough)
+			t.Fatalf("the first call brought %d entries", n)
+		}
+		for have := 0; have < 40; {
+			have += bring(t, calls)
+		}
+		for range 10 {
+			a.repeat(events(1, 1, 40)...)
+			a.add(1)
+			if n := bring(t, calls); n != 1 {
+				t.Fatalf("a call brought %d entries, want the one that was new", n)
+			}
+		}
+		cancel(errEnough)
+		if err := <-done; !errors.Is(err, errEnough) {
+			t.Fatalf("Tail returned %v", err)
+		}
+		sameEntries(t, got, a.wrote)
+	}},
+}
+
+// bring waits for a call, and returns how many entries it brought.
+func bring(t *testing.T, calls <-chan int) int {
+	t.Helper()
+	select {
+	case n := <-calls:
+		if n == 0 {
+			t.Fatal("a later call brought no entries")
+		}
+		return n
+	case <-time.After(patience):
+		t.Fatalf("waited %v in vain for a call", patience)
+		return 0
+	}
 }
 
 // leaveAgain releases the lease of a run that has its end already.

@@ -69,7 +69,8 @@ func (t *topic) after(c thread.Cursor, limit int) []thread.Entry {
 // keep its reader from noticing that it should stop.
 const tailBatch = 1024
 
-// Tail calls fn with the entries after the given cursor, first those that are there, then others as they are
+// Tail calls fn once with no entries, as soon as nothing that happens from then on escapes it, a [Log.Forget]
+// included; after that with the entries after the given cursor, first those that are there, then others as they are
 // appended, each once, in order, in non-empty batches of one run. It returns the cause of ctx when that is done,
 // the error of fn, [thread.ErrDeleted] when the thread is forgotten and [thread.ErrUnavailable] when the log is
 // closed.
@@ -81,6 +82,9 @@ func (l *Log) Tail(ctx context.Context, id thread.ID, after thread.Cursor, fn fu
 	t.topic.tails++
 	l.mu.Unlock()
 	defer t.leave()
+	if err := fn(nil); err != nil {
+		return err
+	}
 	for {
 		batch, changed := t.next(after)
 		if len(batch) == 0 {

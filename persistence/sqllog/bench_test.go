@@ -140,8 +140,10 @@ func BenchmarkTail(b *testing.B) {
 	ctx, cancel := context.WithCancel(b.Context())
 	seen, done := make(chan time.Time, 1), make(chan error)
 	go func() {
-		done <- log.Tail(ctx, "t", thread.Cursor{}, func([]thread.Entry) error {
-			seen <- time.Now()
+		done <- log.Tail(ctx, "t", thread.Cursor{}, func(entries []thread.Entry) error {
+			if len(entries) > 0 {
+				seen <- time.Now()
+			}
 			return nil
 		})
 	}()

@@ -14,11 +14,16 @@ import (
 
 func open(t *testing.T) *Log {
 	t.Helper()
+	return openWith(t, Options{})
+}
+
+func openWith(t *testing.T, opts Options) *Log {
+	t.Helper()
 	file, err := sqlitefile.Open(t.Context(), filepath.Join(t.TempDir(), "log.db"), sqlitefile.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := New(t.Context(), file.Writer(), file.Reader(), Options{})
+	l, err := New(t.Context(), file.Writer(), file.Reader(), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +156,9 @@ func TestReload(t *testing.T) {
 	done := make(chan error)
 	go func() {
 		done <- l.Tail(ctx, "a", thread.Cursor{}, func(entries []thread.Entry) error {
-			seen <- entries[len(entries)-1].Seq
+			if len(entries) > 0 {
+				seen <- entries[len(entries)-1].Seq
+			}
 			return nil
 		})
 	}()

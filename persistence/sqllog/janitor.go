@@ -81,13 +81,15 @@ func (c *committer) clean() {
 	}
 	next := *j
 	err := c.try([]*request{{op: func(g *group) error {
+		// First of all, so that it deletes nothing of what this group drops: until the group is published, readers
+		// look for that, and would take it for lost.
+		next.garbage = j.garbage && g.sweep() || len(taken) > 0
 		for _, d := range taken {
 			g.dropDue(d)
 		}
 		if j.trimming {
 			next.first, next.trimming = g.trim(j.first)
 		}
-		next.garbage = (j.garbage || len(taken) > 0) && g.sweep()
 		return nil
 	}}}, make([]error, 1))
 	if err != nil {
@@ -109,7 +111,7 @@ func (g *group) dropDue(d due) {
 	}
 }
 
-// sweep deletes a chunk of garbage, and tells whether there may be more.
+// sweep deletes a chunk of the garbage of earlier groups, and tells whether there may be more.
 func (g *group) sweep() bool {
 	var ref int64
 	if err := g.query(selectGarbage, nil, &ref); err != nil {

@@ -45,6 +45,7 @@ type bound struct{ entries, bytes int }
 
 // readRun returns the entries after a cursor that are of one run, the first that has any.
 func (l *Log) readRun(ctx context.Context, id thread.ID, after thread.Cursor, b bound) ([]thread.Entry, error) {
+	var suspect uint64 // ref of a run of which something was missing
 	for {
 		if err := l.enter(ctx); err != nil {
 			return nil, err
@@ -65,10 +66,22 @@ func (l *Log) readRun(ctx context.Context, id thread.ID, after thread.Cursor, b 
 		}
 		// They are not there. That is right only if the run was dropped since.
 		c := l.index.content(id)
-		if i, found := c.find(r.number); found && c.runs[i].ref == r.ref {
+		if i, found := c.find(r.number); !found || c.runs[i].ref != r.ref {
+			continue
+		}
+		if suspect == r.ref {
 			return nil, fmt.Errorf("%w: entries after %d of run %d are missing", thread.ErrCorrupt, before, r.number)
 		}
+		suspect = r.ref
+		if err := l.publishAll(ctx); err != nil {
+			return nil, err
+		}
 	}
+}
+
+// publishAll returns when all that was committed before the call is in the index.
+func (l *Log) publishAll(ctx context.Context) error {
+	return l.do(ctx, &request{op: func(*group) error { return nil }})
 }
 
 // page is a part of a run to be read.

@@ -88,7 +88,8 @@ func (t *tail) ended() error {
 	return t.err
 }
 
-// Tail calls fn with the entries after the given cursor, first those that are there, then others as they are
+// Tail calls fn once with no entries, as soon as nothing that happens from then on escapes it, a [Log.Forget]
+// included; after that with the entries after the given cursor, first those that are there, then others as they are
 // committed, each once, in order, in non-empty batches. It returns the cause of ctx when that is done, the error of
 // fn, [thread.ErrDeleted] when the thread is forgotten, [thread.ErrUnavailable] when the log is closed or the file
 // cannot be read, and [thread.ErrCorrupt] when that is damaged. When a run is dropped before all of it was
@@ -101,6 +102,9 @@ func (l *Log) Tail(ctx context.Context, id thread.ID, after thread.Cursor, fn fu
 	defer l.index.removeTail(id, t)
 	// A Close that came in between has ended the tails that were there.
 	if err := l.enter(ctx); err != nil {
+		return err
+	}
+	if err := fn(nil); err != nil {
 		return err
 	}
 	r := reading{ctx: ctx, log: l, thread: id, tail: t, after: after, fn: fn}

@@ -16,7 +16,7 @@ type RunID string
 const MaxID = 256
 
 // CheckID tells whether s can name a thread or a run: 1 to [MaxID] bytes of valid UTF-8 without control
-// characters. The error wraps [ErrBadInput] and names the field.
+// characters and without U+FFFD, which is what becomes of texts that are not Unicode. The error wraps [ErrBadInput] and names the field.
 func CheckID(field, s string) error {
 	switch {
 	case s == "":
@@ -29,6 +29,9 @@ func CheckID(field, s string) error {
 	for _, r := range s {
 		if r < 0x20 || r == 0x7f {
 			return fmt.Errorf("%w: %s holds a control character", ErrBadInput, field)
+		}
+		if r == utf8.RuneError {
+			return fmt.Errorf("%w: %s holds U+FFFD, or half of a surrogate pair", ErrBadInput, field)
 		}
 	}
 	return nil

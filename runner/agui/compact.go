@@ -13,7 +13,8 @@ type Event struct {
 // Compact returns fewer events that mean the same: a replay gives the messages and the state that the events gave,
 // and is legal where they were. It is the order-preserving compaction of AG-UI 1.0, section 14.3. Chunks are expanded
 // (P1), deltas of one item join the first of them (P3), state events fold into the last snapshot (P5), and everything
-// else stays where it is, byte for byte (P2). Numbers and strings keep their spelling; halves of a surrogate
+// else stays where it is, byte for byte (P2). A snapshot stays apart from its deltas where their copies would make far
+// more of it than the events hold. Numbers and strings keep their spelling; halves of a surrogate
 // pair that two deltas brought meet again.
 //
 // The events are those of one run or of several, in order. First and Last of a result are the least First and the

@@ -9,10 +9,12 @@ import (
 
 // Why a patch was not applied; the document is then as before. errPatch is certain: no consumer applies it. With
 // errUnsure consumers differ: the standard refuses the patch, while the JavaScript that most of them run makes something
-// of it, such as an index with a leading zero. What is unsure must be left to them.
+// of it, such as an index with a leading zero. What is unsure must be left to them. With errBulk the patch would apply,
+// but its copies make more of the document than its limit allows.
 var (
 	errPatch  = errors.New("patch does not apply")
 	errUnsure = errors.New("consumers differ on this patch")
+	errBulk   = errors.New("patch copies too much")
 )
 
 // operation is one operation of a JSON Patch.
@@ -87,8 +89,10 @@ func parsePointer(raw []byte) ([]string, bool) {
 
 // document is a value under patches.
 type document struct {
-	root *node
-	undo []func()
+	root   *node
+	undo   []func()
+	copied int // bytes that copies took so far, in text and in memory, whether or not they lasted
+	limit  int // of copied; 0 if there is none
 }
 
 // patch applies all operations or none (RFC 6902). The values of ops become part of the document.
@@ -132,9 +136,20 @@ func (d *document) apply(op operation) error {
 	case err != nil:
 		return err
 	case op.name == "copy":
-		return d.put(op.path, n.clone())
+		return d.copy(op.path, n)
 	}
 	return d.move(op)
+}
+
+// copy puts a clone of n in its place, unless the document's limit does not leave room for it. Only copies need a
+// limit: the rest of a document was spelled out in the events.
+func (d *document) copy(path []string, n *node) error {
+	if d.limit > 0 {
+		if d.copied += n.weight(); d.copied > d.limit {
+			return errBulk
+		}
+	}
+	return d.put(path, n.clone())
 }
 
 func (d *document) move(op operation) error {

@@ -7,7 +7,9 @@ import (
 
 // Reducer builds the messages and the state that a stream of events amounts to, by rules R1 to R12 of AG-UI 1.0. It
 // expands chunks by itself and takes the events as they are: what it does not know it ignores, and it
-// does not judge whether the stream is legal. The zero Reducer holds no messages and the state {}. A Reducer
+// does not judge whether the stream is legal. Nor does it limit what copies in patches make of a state or an activity,
+// which a few events can double over and over, so it is for events that are trusted, as in tests; threadcast itself
+// serves records without one. The zero Reducer holds no messages and the state {}. A Reducer
 // is not safe for concurrent use.
 type Reducer struct {
 	chunks   expander

@@ -15,6 +15,14 @@ type stateEvent struct {
 	metadata []byte
 }
 
+// Limits of a fold. A few copies can make any size of document out of a few bytes, each doubling it. Past a limit the
+// snapshot and its deltas stay as they came, so that compacting again meets the same events and leaves them too.
+const (
+	copyRoom  = 1 << 20 // bytes that copies may take while a fold is made, however small its events
+	foldRoom  = 4 << 10 // bytes that a folded snapshot may have, however small its events
+	foldRatio = 2       // beyond that, how many times the bytes of its events either may reach
+)
+
 // stateFold is a snapshot with the deltas that go into it.
 type stateFold struct {
 	place  int
@@ -23,7 +31,14 @@ type stateFold struct {
 	own    bool          // before is the snapshot's own metadata, or nothing
 	deltas []stateEvent
 	doc    document
+	source int  // bytes of the snapshot and the patches that went into doc
 	closed bool // a delta came that must be left to the consumers, so later ones must stay behind it
+}
+
+// unfold gives the fold up: the snapshot stays as it was, and all deltas stay behind it.
+func (f *stateFold) unfold() {
+	f.doc = document{root: newNode(f.head.raw(fSnapshot))}
+	f.deltas, f.closed = nil, true
 }
 
 // snapshot keeps a STATE_SNAPSHOT and takes away the state events before it.
@@ -35,7 +50,7 @@ func (c *compaction) snapshot(e *event, ev Event) {
 		f.own = f.own && s.metadata == nil
 	}
 	f.before.add(e.raw(fMetadata))
-	f.doc.root = newNode(e.raw(fSnapshot))
+	f.doc.root, f.source = newNode(e.raw(fSnapshot)), len(e.raw(fSnapshot))
 	c.states = states{events: []stateEvent{{f.place, f.before.bytes()}}, fold: f}
 }
 
@@ -53,22 +68,42 @@ func (c *compaction) patch(e *event, ev Event) {
 	if f == nil || f.closed {
 		return
 	}
-	if err := f.doc.patch(ops); errors.Is(err, errUnsure) {
+	f.source += len(e.raw(fDelta))
+	f.doc.limit = max(copyRoom, foldRatio*f.source)
+	switch err := f.doc.patch(ops); {
+	case errors.Is(err, errBulk):
+		f.unfold()
+	case errors.Is(err, errUnsure):
 		f.closed = true
-		return
+	default:
+		f.deltas = append(f.deltas, s)
 	}
-	f.deltas = append(f.deltas, s)
 }
 
 // writeState writes the snapshot down with its deltas. If they nest values deeper than JSON readers
-// allow, they stay where they are.
+// allow, or copied more than a record should grow by, they stay where they are.
 func (c *compaction) writeState() {
 	f := c.states.fold
 	c.states = states{}
 	if f == nil || f.own && len(f.deltas) == 0 {
 		return
 	}
-	merged := f.before
+	f.doc.root = newNode(f.doc.root.bytes())
+	data := f.folded()
+	if len(f.deltas) > 0 && (len(f.doc.root.raw) > max(foldRoom, foldRatio*f.source) || !valid(data)) {
+		f.unfold()
+		data = f.folded()
+	}
+	c.out[f.place].Data = data
+	for _, d := range f.deltas {
+		c.fold(d.place, f.place)
+	}
+}
+
+// folded is the snapshot event with the document and the metadata of all that went into it.
+func (f *stateFold) folded() []byte {
+	var merged metadataMerge
+	merged.add(f.before.bytes())
 	for _, d := range f.deltas {
 		merged.add(d.metadata)
 	}
@@ -76,12 +111,5 @@ func (c *compaction) writeState() {
 	if m := merged.bytes(); m != nil {
 		changes = append(changes, change{fMetadata, m})
 	}
-	data := splice(&f.head, changes...)
-	if len(f.deltas) > 0 && !valid(data) {
-		return
-	}
-	c.out[f.place].Data = data
-	for _, d := range f.deltas {
-		c.fold(d.place, f.place)
-	}
+	return splice(&f.head, changes...)
 }

@@ -163,6 +163,18 @@ func (n *node) clone() *node {
 	return c
 }
 
+// nodeBytes is about what a node takes in memory, with its place among the parts of another.
+const nodeBytes = 128
+
+// weight is about what a clone of n costs in bytes: its text, and memory for the nodes.
+func (n *node) weight() int {
+	w := nodeBytes + len(n.raw)
+	for _, p := range n.parts {
+		w += len(p.name) + p.value.weight()
+	}
+	return w
+}
+
 // equal compares as JavaScript clients do: numbers by value in double precision, objects without order.
 func (n *node) equal(m *node) bool {
 	switch {
