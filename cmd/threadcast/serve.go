@@ -152,15 +152,21 @@ func damaged(r thread.Run) []thread.Event {
 	}
 }
 
-// ready tells whether the stores answer.
+// probe is a thread that no client can name.
+const probe thread.ID = "\x01readyz"
+
+// ready tells whether the stores take writes, by way of one that goes where events go.
 func (a *app) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	if err := a.file.Writer().PingContext(ctx); err != nil {
+	lease, err := a.live.Acquire(ctx, thread.Claim{Thread: probe, Owner: "readyz"}, time.Minute)
+	if errors.Is(err, thread.ErrRunning) {
+		return nil // another probe is under way
+	}
+	if err != nil {
 		return err
 	}
-	_, err := a.live.Head(ctx, "readyz")
-	return err
+	return a.live.Release(ctx, lease)
 }
 
 // welcome prints what a person needs to know first.
