@@ -109,8 +109,10 @@ func (s *Server) getThread(c echo.Context) error {
 	}
 	view, views := viewOf(t), make([]runView, len(runs))
 	for i, r := range runs {
-		if st.Latest != nil && st.Latest.ID == r.ID && r.Ended.IsZero() {
-			r = *st.Latest // it has ended a moment before the history knows
+		if st.Latest != nil && st.Latest.ID == r.ID {
+			if r.Ended.IsZero() {
+				r = *st.Latest // it has ended a moment before the history knows
+			}
 			view.State = string(r.End.Outcome)
 		}
 		views[i] = runViewOf(r)
