@@ -8,11 +8,13 @@ type Kind uint8
 const (
 	// Events carries events of one run.
 	Events Kind = iota
-	// Reset says that the reader must forget the run (or, with an empty RunID, the whole thread), which
-	// follows again from the start.
+	// Reset says that the reader must forget the run (or, with an empty RunID, the whole thread). What follows comes
+	// after From: the run again from the start, or, where it was discarded, whatever comes after it.
 	Reset
 	// CaughtUp says that what there was when the subscription began has been returned.
 	CaughtUp
+	// Changed says that something about the thread has changed besides its events.
+	Changed
 )
 
 // Batch is what [Subscription.Next] returns: a step from From to To.

@@ -23,6 +23,8 @@ type Options struct {
 	After  thread.Cursor // the last position that the reader has; zero for none
 	Now    bool          // begin at the head instead: take only what comes
 	Replay Replay
+	// Discarded takes also the runs that were replaced.
+	Discarded bool
 }
 
 // firstPage is how many entries are read as long as it is not known how large they are.
@@ -34,6 +36,7 @@ type reader struct {
 	source
 	id     thread.ID
 	replay Replay
+	whole  bool // runs that were discarded are taken too
 
 	pos    thread.Cursor
 	atEnd  bool          // pos is the end of its run
@@ -47,7 +50,7 @@ type reader struct {
 // newReader finds where the thread's log and history stand and whether opts.After is a position in them.
 // The error is [thread.ErrBadCursor] if it is not and never was.
 func newReader(ctx context.Context, src source, id thread.ID, opts Options) (*reader, error) {
-	r := &reader{source: src, id: id, replay: opts.Replay}
+	r := &reader{source: src, id: id, replay: opts.Replay, whole: opts.Discarded}
 	th, err := r.aim(ctx)
 	if err != nil {
 		return nil, err
@@ -105,6 +108,9 @@ func (r *reader) begin(ctx context.Context, after thread.Cursor, th thread.Threa
 	switch {
 	case err == nil && after.Seq > run.LastSeq:
 		return fmt.Errorf("%w: %s is ahead of its run, which ended at %s", thread.ErrBadCursor, after, run.Cursor())
+	case err == nil && r.skips(run):
+		r.drop(run)
+		return nil
 	case err == nil:
 		if r.atEnd = after.Seq == run.LastSeq; r.atEnd {
 			r.loaded = thread.Run{}
@@ -117,6 +123,21 @@ func (r *reader) begin(ctx context.Context, after thread.Cursor, th thread.Threa
 	}
 	r.forget()
 	return nil
+}
+
+// skips tells whether a run is left out.
+func (r *reader) skips(run thread.Run) bool { return run.Discarded && !r.whole }
+
+// pass moves the reader behind a run that is left out.
+func (r *reader) pass(run thread.Run) {
+	r.pos, r.atEnd = run.Cursor(), true
+	r.queue, r.loaded = nil, thread.Run{}
+}
+
+// drop is pass for a run of which something was taken.
+func (r *reader) drop(run thread.Run) {
+	r.pass(run)
+	r.reset = &Batch{Kind: Reset, RunID: run.ID, From: r.pos, To: r.pos}
 }
 
 // forget makes the reader begin again, as its position is in a run that is no more: the thread was deleted since.
@@ -281,6 +302,10 @@ func (r *reader) withinStep(ctx context.Context) (b Batch, more bool, err error)
 	if err != nil {
 		return b, false, err
 	}
+	if r.skips(run) {
+		r.drop(run)
+		return b, true, nil
+	}
 	if run.LastSeq == r.pos.Seq {
 		r.atEnd, r.loaded = true, thread.Run{}
 		return b, true, nil
@@ -320,6 +345,10 @@ func (r *reader) nextStep(ctx context.Context) (b Batch, more bool, err error) {
 	saved := err == nil
 	if err != nil && !errors.Is(err, thread.ErrNotFound) {
 		return b, false, err
+	}
+	if saved && r.skips(run) && (!live || run.Number <= entries[0].Run) {
+		r.pass(run)
+		return b, true, nil
 	}
 	if saved && live {
 		switch number := entries[0].Run; {

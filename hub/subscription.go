@@ -17,9 +17,11 @@ type Subscription struct {
 	start thread.Cursor
 	told  bool // that it has caught up
 
-	mu     sync.Mutex
-	resync bool
-	once   sync.Once
+	mu      sync.Mutex
+	resync  bool
+	changed bool
+	gone    []thread.Run // that were discarded
+	once    sync.Once
 }
 
 // Start returns the position from which the subscription goes on. After a [Reset] it is the zero cursor.
@@ -30,7 +32,7 @@ func (s *Subscription) Resumed() bool { return s.start != thread.Cursor{} }
 
 // Next returns the batch after the last one, and waits for it if there is none yet. Every event is
 // returned once, in order; exactly one [CaughtUp] comes when all that was there at the beginning has been
-// returned, and another after each Sync. It returns the cause of ctx when that is done, [thread.ErrDeleted] when the
+// returned, and another after each Sync. A [Changed] comes after [Hub.Changed]. It returns the cause of ctx when that is done, [thread.ErrDeleted] when the
 // thread was deleted, and any other error when log or history fail; the subscription is of no use then.
 func (s *Subscription) Next(ctx context.Context) (Batch, error) {
 	for {
@@ -52,6 +54,9 @@ func (s *Subscription) Next(ctx context.Context) (Batch, error) {
 func (s *Subscription) poll(ctx context.Context) (Batch, bool, error) {
 	if err := s.sync(ctx); err != nil {
 		return Batch{}, false, err
+	}
+	if b, ok := s.notice(); ok {
+		return b, true, nil
 	}
 	if b, ok := s.r.queued(); ok {
 		return b, true, nil
@@ -79,14 +84,44 @@ func (s *Subscription) prefersCompact() bool {
 
 // Sync makes the subscription return [CaughtUp] once more, when what is there now has been returned. It may be
 // called from any goroutine.
-func (s *Subscription) Sync() {
+func (s *Subscription) Sync() { s.tell(func() { s.resync = true }) }
+
+// tell notes what the subscription has to be told.
+func (s *Subscription) tell(note func()) {
 	s.mu.Lock()
-	s.resync = true
+	note()
 	s.mu.Unlock()
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
+}
+
+// notice returns what the subscription has to be told besides events. A discarded run that it has not come to needs no
+// word.
+func (s *Subscription) notice() (Batch, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.gone) > 0 {
+		run := s.gone[0]
+		s.gone = s.gone[1:]
+		if s.r.whole || s.r.pos.Run < run.Number {
+			continue
+		}
+		if s.r.pos.Run == run.Number {
+			taken := s.r.pos.Seq > 0
+			s.r.pass(run)
+			if !taken {
+				continue
+			}
+		}
+		return Batch{Kind: Reset, RunID: run.ID, From: s.r.pos, To: s.r.pos}, true
+	}
+	if s.changed {
+		s.changed = false
+		return Batch{Kind: Changed, From: s.r.pos, To: s.r.pos}, true
+	}
+	return Batch{}, false
 }
 
 // sync sets the mark up to which things have to be returned before the next CaughtUp.

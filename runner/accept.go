@@ -17,9 +17,9 @@ const acceptTimeout = 20 * time.Second
 
 // Run accepts a run: when it returns without an error, the run is recorded in the history and its agent is being
 // started. A run id that the thread already had is answered as it was the first time, and starts
-// nothing; with another agent than then it is [thread.ErrRunIDUsed]. Other errors: [thread.ErrUnknownAgent],
-// [thread.ErrBadInput], a [thread.RunningError] when another run is active, [thread.ErrDraining], and those
-// of the stores.
+// nothing; with another agent than then it is [thread.ErrRunIDUsed]. When another run is active, req.OnBusy decides.
+// Other errors: [thread.ErrUnknownAgent], [thread.ErrBadInput], a [thread.RunningError], a [thread.AnsweredError] when
+// something that the input answers has its answer, [thread.ErrQueueFull], [thread.ErrDraining], and those of the stores.
 func (r *Runner) Run(ctx context.Context, req thread.Request) (thread.Accepted, error) {
 	o, err := r.examine(req)
 	if err != nil {
@@ -34,6 +34,9 @@ func (r *Runner) Run(ctx context.Context, req thread.Request) (thread.Accepted, 
 	defer cancel()
 	for {
 		acc, again, err := r.try(ctx, o)
+		if busy, ok := errors.AsType[*thread.RunningError](err); ok && !again {
+			acc, again, err = r.whenBusy(ctx, &o, busy)
+		}
 		if again {
 			continue
 		}
@@ -48,8 +51,11 @@ func (r *Runner) Run(ctx context.Context, req thread.Request) (thread.Accepted, 
 // order is a request that was examined.
 type order struct {
 	thread.Request
-	raw []byte // the whole input
-	in  agui.Input
+	raw   []byte // the whole input
+	in    agui.Input
+	since uint64      // number of the first run that the author of the input may not have seen to its end; 0 for none
+	queue bool        // it comes from the queue: it was judged when it entered that
+	over  *conclusion // how the run ends before it begins; nil for a run that has an agent
 }
 
 // examine fills in what the request leaves open, and refuses what could never become a run.
@@ -96,12 +102,13 @@ func (r *Runner) try(ctx context.Context, o order) (acc thread.Accepted, again b
 	if err != nil {
 		return thread.Accepted{}, false, err
 	}
-	run, err := r.record(ctx, &lease, o)
+	run, raw, err := r.record(ctx, &lease, o)
 	if err != nil {
 		err = errors.Join(err, r.release(lease))
 		return thread.Accepted{}, errors.Is(err, thread.ErrRunIDUsed), err
 	}
-	r.launch(lease, run, o.raw)
+	o.raw = raw
+	r.launch(lease, run, o)
 	return thread.Accepted{RunID: run.ID, Cursor: thread.Cursor{Run: run.Number}}, false, nil
 }
 
@@ -127,6 +134,9 @@ func (r *Runner) passes(ctx context.Context, o order, busy *thread.RunningError)
 	case s == nil:
 		// A run of another node. Its end is recorded before its lease is given up.
 		run, err := r.Records.FindRun(ctx, o.Thread, busy.RunID)
+		if errors.Is(err, thread.ErrNotFound) {
+			return pause(ctx, 2*time.Millisecond) // it is being accepted: what it answers is not recorded yet
+		}
 		return err == nil && !run.Ended.IsZero() && pause(ctx, 2*time.Millisecond)
 	case s.exec != nil && !s.exec.concluded():
 		return false
@@ -153,40 +163,49 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // record writes the run into the history, after finishing what an owner that went away left unfinished. It does so
 // while the lease holds, which it leaves in its latest form.
-func (r *Runner) record(ctx context.Context, lease *thread.Lease, o order) (thread.Run, error) {
+func (r *Runner) record(ctx context.Context, lease *thread.Lease, o order) (thread.Run, []byte, error) {
 	for {
-		run, err := r.start(ctx, *lease, o)
+		run, raw, err := r.start(ctx, *lease, o)
 		left, ok := errors.AsType[*thread.UnfinishedError](err)
 		if !ok {
-			return run, err
+			return run, raw, err
 		}
 		if *lease, err = r.takeOver(ctx, *lease, left.Run); err != nil {
-			return run, err
+			return run, nil, err
 		}
 	}
 }
 
-// start is one attempt to record.
-func (r *Runner) start(ctx context.Context, lease thread.Lease, o order) (thread.Run, error) {
+// start is one attempt to record. It returns the run and the input that its agent gets.
+func (r *Runner) start(ctx context.Context, lease thread.Lease, o order) (run thread.Run, raw []byte, err error) {
 	ctx, cancel := context.WithDeadline(ctx, lease.Deadline)
 	defer cancel()
-	run := thread.Run{
+	run = thread.Run{
 		Thread: o.Thread, ID: o.RunID, Agent: o.Agent, Parent: o.in.ParentRunID, Messages: o.in.MessageIDs,
 		Owner: r.owner, Token: lease.Token, Title: o.in.Title(), Accepted: time.Now(),
 	}
 	known, err := r.History.Known(ctx, o.Thread, o.in.MessageIDs)
 	if err != nil {
-		return run, fmt.Errorf("look up messages of thread %s: %w", o.Thread, err)
+		return run, nil, fmt.Errorf("look up messages of thread %s: %w", o.Thread, err)
 	}
-	run.Input, err = agui.ReduceInput(o.raw, func(id string) bool { return known[id] })
+	seen := func(id string) bool { return known[id] }
+	run.Answers = o.answers(seen)
+	// What is put on record is what the author of the input brought; what its agent gets is the whole conversation.
+	run.Input, err = agui.ReduceInput(o.raw, seen)
 	if err != nil {
-		return run, fmt.Errorf("%w: %w", thread.ErrBadInput, err)
+		return run, nil, fmt.Errorf("%w: %w", thread.ErrBadInput, err)
+	}
+	if err := r.checkExpiry(ctx, o); err != nil {
+		return run, nil, err
+	}
+	if raw, err = r.rebased(ctx, o, seen); err != nil {
+		return run, nil, err
 	}
 	started, err := r.History.StartRun(ctx, run)
 	if err != nil {
-		return run, fmt.Errorf("record run %s: %w", run.ID, err)
+		return run, nil, fmt.Errorf("record run %s: %w", run.ID, err)
 	}
-	return started, r.clean(ctx, started)
+	return started, raw, r.clean(ctx, started)
 }
 
 // clean removes from the log what a deletion that was interrupted left of the thread's earlier runs.
@@ -205,8 +224,11 @@ func (r *Runner) clean(ctx context.Context, run thread.Run) error {
 }
 
 // launch starts the run's goroutine.
-func (r *Runner) launch(lease thread.Lease, run thread.Run, input []byte) {
-	e := newExecution(r, lease, run, input)
+func (r *Runner) launch(lease thread.Lease, run thread.Run, o order) {
+	e := newExecution(r, lease, run, o)
+	if o.over != nil {
+		e.conclude(*o.over)
+	}
 	s := r.occupy(run.Thread, e)
 	r.mu.Lock()
 	defer r.mu.Unlock()

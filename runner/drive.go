@@ -20,7 +20,10 @@ func (e *execution) drive(s *slot) {
 	log.Info("run started", "agent", e.run.Agent, "number", e.run.Number)
 	defer e.cancel(nil)
 	k := startKeeper(e.r, e.getLease(), e)
-	vacate := sync.OnceFunc(func() { e.r.vacate(k.stop(), s) })
+	vacate := sync.OnceFunc(func() {
+		e.r.vacate(k.stop(), s)
+		e.r.advance(e.run.Thread)
+	})
 	defer vacate()
 
 	returned := make(chan struct{})
@@ -107,7 +110,7 @@ func (e *execution) terminate(over *conclusion) *conclusion {
 func (e *execution) finish(log *slog.Logger) {
 	run := e.run
 	run.Ended = time.Now()
-	run.End, run.Pending = e.final.end, e.final.pending
+	run.End, run.Pending, run.Calls = e.final.end, e.final.pending, e.final.calls
 	run.Messages = e.tracker.Created()
 	if err := e.r.save(context.Background(), e.getLease, run, e.entries); err != nil {
 		log.Error("run not saved; it stays in the live log and is tried again", "err", err)

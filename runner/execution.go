@@ -22,6 +22,9 @@ type conclusion struct {
 	lost    bool   // the lease is gone: nothing may be written any more
 	cause   error  // for the agent's context
 	pending []byte // interrupts of the agent's own terminal event
+	calls   []byte // tool calls that wait for the application
+
+	dismissal bool // the run only says that nothing waits any more
 }
 
 // execution is one run on this node. Its drive goroutine owns it; the agent's goroutine only emits.
@@ -29,6 +32,7 @@ type execution struct {
 	r      *Runner
 	run    thread.Run
 	input  []byte
+	tools  []string        // that the application executes
 	ctx    context.Context // the agent's: done as soon as the run is concluded
 	cancel context.CancelCauseFunc
 
@@ -46,9 +50,9 @@ type execution struct {
 	final   *conclusion    // set before ended is closed
 }
 
-func newExecution(r *Runner, lease thread.Lease, run thread.Run, input []byte) *execution {
+func newExecution(r *Runner, lease thread.Lease, run thread.Run, o order) *execution {
 	e := &execution{
-		r: r, run: run, input: input, lease: lease, last: time.Now(),
+		r: r, run: run, input: o.raw, tools: o.in.Tools, lease: lease, last: time.Now(),
 		tracker: agui.NewTracker(string(run.Thread), string(run.ID)),
 		ended:   make(chan struct{}),
 		head:    thread.Cursor{Run: run.Number},
@@ -98,7 +102,10 @@ func (e *execution) accept(event []byte) error {
 	}
 	e.push(event)
 	if step.Terminal {
-		e.concludeLocked(conclusion{end: endOf(step), own: true, cause: errOver, pending: step.Interrupts})
+		e.concludeLocked(conclusion{
+			end: endOf(step), own: true, cause: errOver, pending: step.Interrupts,
+			calls: pendingCalls(e.tracker, step, e.run.ID, e.tools),
+		})
 	}
 	return nil
 }
@@ -238,18 +245,21 @@ func (e *execution) describe(st *thread.Status) {
 		latest := e.run
 		latest.End, latest.Ended, latest.LastSeq = e.final.end, e.last, e.head.Seq
 		st.Latest = &latest
-		st.Pending = pendingAfter(st.Pending, e.final)
+		st.Pending, st.Calls = pendingAfter(st.Pending, st.Calls, e.final)
 	}
 }
 
-// pendingAfter tells which interrupts wait after a run (AG-UI 1.0, section 9): a finished run sets or clears them,
-// one that failed leaves them.
-func pendingAfter(before []byte, over *conclusion) []byte {
+// pendingCalls are the tool calls that wait for the application once the run has ended with step.
+func pendingCalls(t *agui.Tracker, step agui.Step, run thread.RunID, tools []string) []byte {
+	return agui.AppendCalls(agui.PendingCalls(t.Unanswered(), step, tools), string(run))
+}
+
+// pendingAfter tells what waits after a run (AG-UI 1.0, section 9): a finished run sets or clears it, one that
+// failed leaves it.
+func pendingAfter(interrupts, calls []byte, over *conclusion) (nowInterrupts, nowCalls []byte) {
 	switch over.end.Outcome {
-	case thread.OutcomeWaiting:
-		return over.pending
-	case thread.OutcomeFinished, thread.OutcomeStopped:
-		return nil
+	case thread.OutcomeWaiting, thread.OutcomeFinished, thread.OutcomeStopped:
+		return over.pending, over.calls
 	}
-	return before
+	return interrupts, calls
 }

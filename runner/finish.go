@@ -96,6 +96,9 @@ func (r *Runner) finishLeft(ctx context.Context, lease func() thread.Lease, run 
 		}
 	}
 	run.Ended, run.Messages, run.Pending = time.Now(), tracker.Created(), step.Interrupts
+	if in, err := agui.ParseInput(run.Input); err == nil {
+		run.Calls = pendingCalls(tracker, step, run.ID, in.Tools)
+	}
 	if err := json.Unmarshal(entries[len(entries)-1].Data, &run.End); err != nil {
 		return fmt.Errorf("read the end of run %s: %w: %w", run.ID, thread.ErrCorrupt, err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/threadcast/threadcast/persistence/thread"
 )
 
-// archive is a history in memory, true to the contracts of runner.History and runner.Records. Its methods can be made
+// archive is a history in memory, true to the contracts of runner.History, Records, Backlog, Line and Story. Its methods can be made
 // to fail. It is safe for concurrent use.
 type archive struct {
 	mu      sync.Mutex
@@ -31,6 +31,9 @@ type shelf struct {
 	runs    []*volume
 	seen    map[string]bool
 	pending []byte
+	calls   []byte
+	answers map[string]said
+	queue   []thread.Queued
 }
 
 type volume struct {
@@ -139,7 +142,7 @@ func (a *archive) StartRun(ctx context.Context, run thread.Run) (thread.Run, err
 	err := a.call(ctx, "StartRun", func() error {
 		s := a.threads[run.Thread]
 		if s == nil {
-			s = &shelf{seen: map[string]bool{}}
+			s = &shelf{seen: map[string]bool{}, answers: map[string]said{}}
 			a.threads[run.Thread] = s
 		}
 		if _, err := s.find(run.ID); err == nil {
@@ -148,6 +151,10 @@ func (a *archive) StartRun(ctx context.Context, run thread.Run) (thread.Run, err
 		if left := s.open(); left != nil {
 			return &thread.UnfinishedError{Run: left.Run}
 		}
+		if err := s.answer(run); err != nil {
+			return err
+		}
+		s.leave(run.ID)
 		s.deleted = false
 		s.last++
 		run.Number = s.last
@@ -204,10 +211,7 @@ func (a *archive) SaveRun(ctx context.Context, run thread.Run) error {
 		for _, m := range run.Messages {
 			s.seen[m] = true
 		}
-		switch run.End.Outcome {
-		case thread.OutcomeWaiting, thread.OutcomeFinished, thread.OutcomeStopped:
-			s.pending = run.Pending
-		}
+		s.settle(run)
 		a.writes++
 		v.Run = run
 		return nil
@@ -249,7 +253,7 @@ func (a *archive) DeleteThread(ctx context.Context, id thread.ID) error {
 		if s == nil || s.deleted {
 			return thread.ErrNotFound
 		}
-		*s = shelf{last: s.last, deleted: true, seen: map[string]bool{}}
+		*s = shelf{last: s.last, deleted: true, seen: map[string]bool{}, answers: map[string]said{}}
 		return nil
 	})
 }
@@ -260,7 +264,7 @@ func (a *archive) Thread(ctx context.Context, id thread.ID) (found thread.Thread
 		if s == nil {
 			return thread.ErrNotFound
 		}
-		found = thread.Thread{ID: id, LastRun: s.last, Deleted: s.deleted, Pending: s.pending, Activity: time.Now()}
+		found = thread.Thread{ID: id, LastRun: s.last, Deleted: s.deleted, Pending: s.waiting(), Calls: s.calls, Queued: len(s.queue), Activity: time.Now()}
 		if len(s.runs) > 0 {
 			latest := s.runs[len(s.runs)-1].Run
 			latest.Input, latest.Events = nil, nil

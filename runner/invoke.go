@@ -13,6 +13,9 @@ import (
 func (e *execution) invoke(log *slog.Logger) {
 	truncated := failure("stream_truncated", "The agent's answer broke off before its end.", errOver)
 	defer e.conclude(truncated) // also when the agent ends its goroutine
+	if e.concluded() {
+		return // before it began
+	}
 	in := Input{ThreadID: e.run.Thread, RunID: e.run.ID, JSON: e.input}
 	err := protect(func() error { return e.r.agents[e.run.Agent].Run(e.ctx, in, e.emit) })
 	var shown *AgentError

@@ -79,9 +79,10 @@ type Owners interface {
 type History interface {
 	// Known tells which of the message ids the thread has already seen.
 	Known(ctx context.Context, id thread.ID, messages []string) (map[string]bool, error)
-	// StartRun records an accepted run and the ids of its input messages (run.Messages), and returns it with
-	// Number and Previous filled in. [thread.ErrRunIDUsed] if the thread has a run of that id;
-	// a [thread.UnfinishedError] if it has a run that was not finished. It creates the thread if needed.
+	// StartRun records an accepted run, the ids of its input messages (run.Messages) and what it answers (run.Answers),
+	// and returns it with Number and Previous filled in. [thread.ErrRunIDUsed] if the thread has a run of that id;
+	// a [thread.UnfinishedError] if it has a run that was not finished; a [thread.AnsweredError] if an answer comes too
+	// late. It creates the thread if needed, and takes the run out of the thread's queue if it waits there.
 	StartRun(ctx context.Context, run thread.Run) (thread.Run, error)
 	// TakeRun notes the owner and token of who finishes a run in another's place, so that
 	// the former owner's SaveRun is refused; [thread.ErrLeaseLost] if a greater token is noted already.
@@ -95,13 +96,53 @@ type History interface {
 type Records interface {
 	// FindRun returns a run's particulars without its events, or [thread.ErrNotFound].
 	FindRun(ctx context.Context, id thread.ID, run thread.RunID) (thread.Run, error)
-	// Unfinished returns up to limit runs that were accepted and not finished, oldest first; of all threads, or
-	// of one if id is not empty.
-	Unfinished(ctx context.Context, id thread.ID, limit int) ([]thread.Run, error)
 	// DeleteThread removes a thread's runs and all else but its last run number, and marks it deleted.
 	// [thread.ErrNotFound] if there is no such thread, or it is deleted already.
 	DeleteThread(ctx context.Context, id thread.ID) error
 	// Thread returns what is known of a thread, deleted ones included; [thread.ErrNotFound] for one that
 	// never was.
 	Thread(ctx context.Context, id thread.ID) (thread.Thread, error)
+}
+
+// Backlog tells what somebody has to see to.
+type Backlog interface {
+	// Unfinished returns up to limit runs that were accepted and not finished, oldest first; of all threads, or
+	// of one if id is not empty.
+	Unfinished(ctx context.Context, id thread.ID, limit int) ([]thread.Run, error)
+	// IdleQueues returns up to limit threads on which requests wait while no run is recorded as active.
+	IdleQueues(ctx context.Context, limit int) ([]thread.ID, error)
+}
+
+// Line is where requests wait for the active run of their thread to end.
+type Line interface {
+	// Enqueue records a request, and returns it with Place, After and Since filled in. One that is recorded
+	// already stays as it is. [thread.ErrQueueFull] if limit requests wait; [thread.ErrRunIDUsed] if the thread
+	// has a run of that id.
+	Enqueue(ctx context.Context, q thread.Queued, limit int) (thread.Queued, error)
+	// NextQueued returns the request whose turn is next, or [thread.ErrNotFound].
+	NextQueued(ctx context.Context, id thread.ID) (thread.Queued, error)
+	// Queue returns what waits, the next one first, without inputs.
+	Queue(ctx context.Context, id thread.ID) ([]thread.Queued, error)
+	// Dequeue takes a request out of the queue before its turn; [thread.ErrNotFound] if it does not wait.
+	Dequeue(ctx context.Context, id thread.ID, run thread.RunID) error
+}
+
+// Story is what a thread's past says, and how it is changed.
+type Story interface {
+	// NextRun returns the first finished run whose number is greater than after, with its events, or
+	// [thread.ErrNotFound]. One whose events are damaged comes without them and with a [thread.ErrCorrupt].
+	NextRun(ctx context.Context, id thread.ID, after uint64) (thread.Run, error)
+	// Discard marks a finished run as replaced, and forgets that the thread has seen the messages given;
+	// [thread.ErrUnfinished] if the run has not ended.
+	Discard(ctx context.Context, id thread.ID, run thread.RunID, messages []string) error
+	// Answered returns a [thread.AnsweredError] for the first of answers that comes too late by what is recorded.
+	Answered(ctx context.Context, id thread.ID, answers []thread.Answer) error
+}
+
+// Board is told what changes on a thread besides its events. Its methods must not block.
+type Board interface {
+	// Changed tells that what waits on the thread has changed: its queue, or what it asks for.
+	Changed(id thread.ID)
+	// Discarded tells that a run is no longer a part of the thread.
+	Discarded(id thread.ID, run thread.Run)
 }

@@ -40,14 +40,14 @@ func (h *holding) lose(error) {
 	h.lease.Deadline = time.Time{}
 }
 
-// Reclaim ends and saves the runs whose owners went away, and clears away what an interrupted deletion left. It
-// returns how many it finished; runs that somebody holds are passed over. An error of one does not keep it
+// Reclaim ends and saves the runs whose owners went away, and clears away what an interrupted deletion left, and
+// starts what waits on threads where nothing runs. It returns how many it finished; runs that somebody holds are passed over. An error of one does not keep it
 // from the others.
 func (r *Runner) Reclaim(ctx context.Context) (int, error) {
 	var errs []error
 	n := 0
 	// Those that this node drives are listed too.
-	runs, err := r.Records.Unfinished(ctx, "", reclaimPage+r.Active())
+	runs, err := r.Backlog.Unfinished(ctx, "", reclaimPage+r.Active())
 	if err != nil {
 		return 0, fmt.Errorf("look for unfinished runs: %w", err)
 	}
@@ -64,6 +64,15 @@ func (r *Runner) Reclaim(ctx context.Context) (int, error) {
 		done, err := r.reclaim(ctx, lease.Thread)
 		n += done
 		errs = append(errs, err)
+	}
+	waiting, err := r.Backlog.IdleQueues(ctx, reclaimPage)
+	if err != nil {
+		errs = append(errs, fmt.Errorf("look for queues: %w", err))
+	}
+	for _, id := range waiting {
+		if r.slot(id) == nil {
+			r.advance(id)
+		}
 	}
 	return n, errors.Join(errs...)
 }
@@ -82,7 +91,7 @@ func (r *Runner) reclaim(ctx context.Context, id thread.ID) (int, error) {
 	}
 	s := r.occupy(id, nil)
 	defer func() { r.vacate(lease, s) }()
-	runs, err := r.Records.Unfinished(ctx, id, reclaimPage)
+	runs, err := r.Backlog.Unfinished(ctx, id, reclaimPage)
 	if err != nil {
 		return 0, fmt.Errorf("look for unfinished runs of thread %s: %w", id, err)
 	}

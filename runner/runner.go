@@ -21,6 +21,10 @@ type Stores struct {
 	Owners  Owners
 	History History
 	Records Records
+	Backlog Backlog
+	Line    Line
+	Story   Story
+	Board   Board // may be nil
 }
 
 // Config holds what a runner may be told. The zero value of a field takes its default.
@@ -40,6 +44,8 @@ type Config struct {
 	MaxRunBytes int
 	// QueueBytes bounds what an agent may be ahead of the log before it has to wait. Default 4 MiB.
 	QueueBytes int
+	// MaxQueue bounds the requests that wait on one thread. Default 16.
+	MaxQueue int
 	// Logger gets a line when a run starts, ends, is stopped or reclaimed. Default [slog.Default].
 	Logger *slog.Logger
 }
@@ -52,6 +58,7 @@ func (c Config) withDefaults() Config {
 	c.MaxEventBytes = cmp.Or(c.MaxEventBytes, 8<<20)
 	c.MaxRunBytes = cmp.Or(c.MaxRunBytes, 256<<20)
 	c.QueueBytes = cmp.Or(c.QueueBytes, 4<<20)
+	c.MaxQueue = cmp.Or(c.MaxQueue, 16)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
 }
@@ -126,6 +133,13 @@ func (r *Runner) vacate(lease thread.Lease, s *slot) {
 	}
 }
 
+// board tells what has changed on a thread, if there is anybody to tell.
+func (r *Runner) board(tell func(Board)) {
+	if r.Board != nil {
+		tell(r.Board)
+	}
+}
+
 // leave lets the next one in, who has to take the lease over if it was not released.
 func (r *Runner) leave(id thread.ID, s *slot) {
 	r.mu.Lock()
@@ -180,7 +194,12 @@ func (r *Runner) Status(ctx context.Context, id thread.ID) (thread.Status, error
 	if err != nil && !errors.Is(err, thread.ErrNotFound) {
 		return st, fmt.Errorf("look up thread %s: %w", id, err)
 	}
-	st.Pending = th.Pending
+	st.Pending, st.Calls = th.Pending, th.Calls
+	if th.Queued > 0 {
+		if st.Queue, err = r.Line.Queue(ctx, id); err != nil {
+			return st, err
+		}
+	}
 	if th.Latest != nil {
 		st.RunID, st.Agent, st.Started = th.Latest.ID, th.Latest.Agent, th.Latest.Accepted
 		st.Cursor = th.Latest.Cursor()

@@ -18,11 +18,21 @@ func stopped(by string) conclusion {
 
 // Stop ends the thread's active run: the one named, or any if run is empty. When it returns Stopped, the agent's
 // context is done and its agent has returned or was abandoned, the run's terminal event is durable, nothing
-// of the run is published any more, and the thread takes a new run.
+// of the run is published any more, and the thread takes a new run. A run that waits in the queue is stopped by taking
+// it out, and a thread that waits for an answer by an answer of its own: whatever waits is cancelled.
 func (r *Runner) Stop(ctx context.Context, id thread.ID, run thread.RunID, by string) (thread.Stopped, error) {
 	e := r.execution(id)
+	if run != "" && (e == nil || e.run.ID != run) {
+		if out, err := r.dequeue(ctx, id, run); out || err != nil {
+			return thread.Stopped{Stopped: out, RunID: run}, err
+		}
+	}
 	if e == nil {
-		return r.stopElsewhere(ctx, id, thread.StopRequest{RunID: run, By: by})
+		st, err := r.stopElsewhere(ctx, id, thread.StopRequest{RunID: run, By: by})
+		if err != nil || st.RunID != "" {
+			return st, err
+		}
+		return r.dismiss(ctx, id, run, by)
 	}
 	if run != "" && e.run.ID != run {
 		return thread.Stopped{}, nil

@@ -144,7 +144,7 @@ func (s *Server) postRun(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	reply, err := s.run(c.Request().Context(), id, payload)
+	reply, err := s.run(c.Request().Context(), id, payload, peer(c.Request()))
 	if err != nil {
 		return err
 	}

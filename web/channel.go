@@ -171,6 +171,15 @@ func (ch *channel) frame(dst []byte, b hub.Batch) ([]byte, error) {
 		payload = e.Append(make([]byte, 0, e.Size()))
 	case hub.Reset:
 		event, payload = wire.EventReset, wire.AppendReset(nil, string(b.RunID), b.From.String())
+	case hub.Changed:
+		st, err := ch.ss.srv.Runs.Status(ch.ctx, ch.id)
+		if err != nil {
+			return dst, err
+		}
+		event = wire.EventStatus
+		if payload, err = json.Marshal(replyOf(st)); err != nil {
+			return dst, err
+		}
 	case hub.CaughtUp:
 		st, err := ch.ss.srv.Runs.Status(ch.ctx, ch.id)
 		if err != nil {

@@ -30,7 +30,9 @@ type failure struct {
 // failures says how each error is called on socket and HTTP. The first row that matches wins; what matches none is
 // "internal", and only the log learns more. docs/protocol.md lists the codes.
 var failures = []failure{
+	{thread.ErrAnswered, "already_answered", http.StatusConflict},
 	{thread.ErrRunning, "thread_busy", http.StatusConflict},
+	{thread.ErrQueueFull, "queue_full", http.StatusTooManyRequests},
 	{thread.ErrUnknownAgent, "unknown_agent", http.StatusNotFound},
 	{thread.ErrBadCursor, "bad_cursor", http.StatusBadRequest},
 	{thread.ErrRunIDUsed, "run_id_used", http.StatusConflict},
@@ -57,6 +59,9 @@ var failures = []failure{
 func (f failure) words(err error) string {
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	switch f.err {
+	//nolint:errorlint // as below
+	case thread.ErrQueueFull:
+		return f.err.Error()
 	//nolint:errorlint // a row of the table is compared, not an error that happened
 	case thread.ErrBadInput, thread.ErrBadCursor, thread.ErrTooLarge, thread.ErrNotFound:
 		if _, detail, ok := strings.Cut(text, f.err.Error()+": "); ok {
@@ -70,7 +75,7 @@ func (f failure) words(err error) string {
 type Problem struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	// RunID and AgeMs say which run keeps a thread busy, and since when.
+	// RunID and AgeMs say which run keeps a thread busy, and since when; or RunID which run brought the answer.
 	RunID string `json:"runId,omitempty"`
 	AgeMs *int64 `json:"ageMs,omitempty"`
 	// Reason repeats the problem where phoenix.js users look for it.
@@ -108,6 +113,10 @@ func problem(err error) Problem {
 	if errors.As(err, &busy) {
 		age := time.Since(busy.Since).Milliseconds()
 		p.RunID, p.AgeMs = string(busy.RunID), &age
+	}
+	var answered *thread.AnsweredError
+	if errors.As(err, &answered) {
+		p.RunID, p.Message = string(answered.RunID), answered.Error()
 	}
 	return p
 }

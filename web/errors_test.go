@@ -27,7 +27,8 @@ var sentinels = map[string]error{
 	"ErrRunning": thread.ErrRunning, "ErrRunIDUsed": thread.ErrRunIDUsed, "ErrUnfinished": thread.ErrUnfinished,
 	"ErrLeaseLost": thread.ErrLeaseLost, "ErrEnded": thread.ErrEnded, "ErrGap": thread.ErrGap,
 	"ErrDeleted": thread.ErrDeleted, "ErrDraining": thread.ErrDraining, "ErrUnavailable": thread.ErrUnavailable,
-	"ErrCorrupt": thread.ErrCorrupt, "ErrUnknownAgent": thread.ErrUnknownAgent, "ErrTooLarge": thread.ErrTooLarge,
+	"ErrCorrupt": thread.ErrCorrupt, "ErrUnknownAgent": thread.ErrUnknownAgent, "ErrAnswered": thread.ErrAnswered, "ErrQueueFull": thread.ErrQueueFull,
+	"ErrTooLarge": thread.ErrTooLarge,
 }
 
 // declared returns the names of the errors that the sources of package thread declare.
@@ -131,7 +132,11 @@ func examples() map[string]error {
 	_, badCursor := thread.ParseCursor("yesterday")
 	_, badInput := parseRun("t1", []byte(`[]`))
 	return map[string]error{
-		"thread_busy":     &thread.RunningError{RunID: "r4", Owner: "node/SECRET", Since: time.Unix(1785576660, 0)},
+		"thread_busy": &thread.RunningError{RunID: "r4", Owner: "node/SECRET", Since: time.Unix(1785576660, 0)},
+		"already_answered": fmt.Errorf("record run r5: %w", &thread.AnsweredError{
+			Answer: thread.Answer{Kind: thread.AnswerInterrupt, ID: "i1"}, RunID: "r4",
+		}),
+		"queue_full":      fmt.Errorf("enqueue run r5: %w", thread.ErrQueueFull),
 		"unknown_agent":   fmt.Errorf("%w: %q", thread.ErrUnknownAgent, "nobody"),
 		"bad_cursor":      badCursor,
 		"run_id_used":     fmt.Errorf("%w: run %s of this thread was a run of agent %q", thread.ErrRunIDUsed, "r4", "demo"),

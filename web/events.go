@@ -31,6 +31,9 @@ func (s *Server) getEvents(c echo.Context) error {
 	if opts.Replay, err = parseReplay(c.QueryParam("replay")); err != nil {
 		return err
 	}
+	if opts.Discarded, err = parseDiscarded(c.QueryParam("discarded")); err != nil {
+		return err
+	}
 	batches, more, err := s.Hub.Read(c.Request().Context(), t.ID, opts, n)
 	if err != nil {
 		return err

@@ -45,6 +45,7 @@ func TestRepliesAreWrittenAsInTheGoldenFrames(t *testing.T) {
 		"reply_heartbeat":      {wire.Frame{Ref: "2", Topic: "phoenix"}, struct{}{}},
 		"reply_leave":          {request("3"), struct{}{}},
 		"reply_run":            {request("4"), runReply{RunID: "r4", Cursor: "4-0"}},
+		"reply_run_queued":     {request("4"), runReply{RunID: "r5", Cursor: "4-0", Queued: 1}},
 		"reply_stop":           {request("5"), stopReply{Stopped: true, RunID: "r4", Cursor: "4-18"}},
 		"reply_stop_idle":      {request("5"), stopReply{}},
 		"reply_status":         {request("6"), busy},
@@ -62,6 +63,16 @@ func TestRepliesAreWrittenAsInTheGoldenFrames(t *testing.T) {
 				t.Fatalf("written as\n%s\nwant\n%s", got, want)
 			}
 		})
+	}
+	queued := busy
+	queued.Queue = []queuedView{{RunID: "r5", AgentID: "demo", Title: "And then?", QueuedAt: morning.Add(65 * time.Second)}}
+	text, err := json.Marshal(queued)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := string(wire.AppendPush(nil, "1", "thread:t1", wire.EventStatus, text))
+	if want := golden(t, "server/status"); got != want {
+		t.Errorf("the push of a status is written as\n%s\nwant\n%s", got, want)
 	}
 	files, err := filepath.Glob("wire/testdata/server/reply_*.json")
 	if err != nil || len(files) != len(tests) {

@@ -27,7 +27,7 @@ func TestJoinAnswersHowTheThreadStands(t *testing.T) {
 
 	t.Run("nobody has used it", func(t *testing.T) {
 		got := decode[map[string]any](t, s.join("new", nil).Joined())
-		want := `map[agentId:<nil> cursor:0-0 lastEventAgeMs:<nil> outcome:<nil> pending:[] resumed:false role:owner ` +
+		want := `map[agentId:<nil> cursor:0-0 lastEventAgeMs:<nil> outcome:<nil> pending:[] pendingToolCalls:[] queue:[] resumed:false role:owner ` +
 			`runId:<nil> running:false startedAt:<nil>]`
 		if fmt.Sprint(got) != want {
 			t.Fatalf("got  %v\nwant %s", got, want)

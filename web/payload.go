@@ -93,7 +93,12 @@ func parseJoin(payload []byte) (joining, error) {
 		return opts, badInput(`input must be "events" if it is given`)
 	}
 	opts.inputAsEvents = given
-	return opts, nil
+	discarded, _, err := f.text("discarded")
+	if err != nil {
+		return opts, err
+	}
+	opts.Discarded, err = parseDiscarded(discarded)
+	return opts, err
 }
 
 func parseReplay(s string) (hub.Replay, error) {
@@ -148,12 +153,8 @@ func parseRun(id thread.ID, payload []byte) (thread.Request, error) {
 			return req, err
 		}
 	}
-	busy, given, err := f.text("onBusy")
-	if err != nil {
+	if req.OnBusy, err = f.onBusy(); err != nil {
 		return req, err
-	}
-	if given && busy != "reject" {
-		return req, badInput(`onBusy "` + busy + `" is not supported; "reject" is`)
 	}
 	if _, ok := f["messages"]; !ok {
 		return req, badInput("messages is missing")
@@ -161,6 +162,29 @@ func parseRun(id thread.ID, payload []byte) (thread.Request, error) {
 	req.Agent, req.RunID = agent, thread.RunID(run)
 	req.Input = func(run thread.RunID) ([]byte, error) { return runInput(id, run, f) }
 	return req, nil
+}
+
+// onBusy reads what is to be done when a run is active.
+func (f fields) onBusy() (thread.OnBusy, error) {
+	text, _, err := f.text("onBusy")
+	if err != nil {
+		return "", err
+	}
+	switch busy := thread.OnBusy(text); busy {
+	case thread.Reject, thread.Enqueue, thread.Interrupt, thread.Replace:
+		return busy, nil
+	case "reject":
+		return thread.Reject, nil
+	}
+	return "", badInput(`onBusy must be "reject", "enqueue", "interrupt" or "replace"`)
+}
+
+// parseDiscarded reads whether runs that were replaced are wanted.
+func parseDiscarded(s string) (bool, error) {
+	if s != "" && s != "include" {
+		return false, badInput(`discarded must be "include" if it is given`)
+	}
+	return s != "", nil
 }
 
 // runInput makes a RunAgentInput of the request's fields, which it carries as they are (AG-UI 1.0, section 6).

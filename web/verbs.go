@@ -23,7 +23,7 @@ func (ch *channel) handle(f wire.Frame) {
 	var err error
 	switch ctx := ch.ss.ctx; f.Event {
 	case "run":
-		response, err = ch.ss.srv.run(ctx, ch.id, f.Payload)
+		response, err = ch.ss.srv.run(ctx, ch.id, f.Payload, ch.ss.peer)
 	case "stop", "stop_run":
 		// A stop is carried out even if its socket is gone by now.
 		response, err = ch.ss.srv.stop(context.WithoutCancel(ctx), ch.id, f.Payload, ch.ss.peer)
@@ -48,9 +48,10 @@ func (ch *channel) handle(f wire.Frame) {
 type runReply struct {
 	RunID  thread.RunID `json:"runId"`
 	Cursor string       `json:"cursor"`
+	Queued int          `json:"queued,omitempty"` // its place in the queue
 }
 
-func (s *Server) run(ctx context.Context, id thread.ID, payload []byte) (runReply, error) {
+func (s *Server) run(ctx context.Context, id thread.ID, payload []byte, by string) (runReply, error) {
 	if s.draining.Load() {
 		return runReply{}, thread.ErrDraining
 	}
@@ -58,8 +59,9 @@ func (s *Server) run(ctx context.Context, id thread.ID, payload []byte) (runRepl
 	if err != nil {
 		return runReply{}, err
 	}
+	req.By = by
 	acc, err := s.Runs.Run(ctx, req)
-	return runReply{RunID: acc.RunID, Cursor: acc.Cursor.String()}, err
+	return runReply{RunID: acc.RunID, Cursor: acc.Cursor.String(), Queued: acc.Queued}, err
 }
 
 type stopReply struct {
@@ -79,7 +81,11 @@ func (s *Server) stop(ctx context.Context, id thread.ID, payload []byte, by stri
 	if err != nil || !st.Stopped {
 		return stopReply{}, err
 	}
-	return stopReply{Stopped: true, RunID: st.RunID, Cursor: st.Cursor.String()}, nil
+	reply := stopReply{Stopped: true, RunID: st.RunID}
+	if st.Cursor != (thread.Cursor{}) { // else it waited in the queue
+		reply.Cursor = st.Cursor.String()
+	}
+	return reply, nil
 }
 
 // statusReply is how a thread stands, in the answers to join and status.
@@ -92,12 +98,33 @@ type statusReply struct {
 	StartedAt      *time.Time      `json:"startedAt"`
 	Outcome        *thread.Outcome `json:"outcome"` // of the latest run, when none is active
 	Pending        json.RawMessage `json:"pending"`
+	PendingCalls   json.RawMessage `json:"pendingToolCalls"`
+	Queue          []queuedView    `json:"queue"`
+}
+
+// queuedView is a run that waits for its turn.
+type queuedView struct {
+	RunID    thread.RunID `json:"runId"`
+	AgentID  string       `json:"agentId"`
+	Title    string       `json:"title"`
+	QueuedAt time.Time    `json:"queuedAt"`
+}
+
+// listOr is a JSON array, an empty one in place of none.
+func listOr(list []byte) json.RawMessage {
+	if list == nil {
+		return json.RawMessage("[]")
+	}
+	return list
 }
 
 func replyOf(st thread.Status) statusReply {
-	r := statusReply{Running: st.Running, Cursor: st.Cursor.String(), Pending: st.Pending}
-	if r.Pending == nil {
-		r.Pending = json.RawMessage("[]")
+	r := statusReply{
+		Running: st.Running, Cursor: st.Cursor.String(), Pending: listOr(st.Pending), PendingCalls: listOr(st.Calls),
+		Queue: make([]queuedView, len(st.Queue)),
+	}
+	for i, q := range st.Queue {
+		r.Queue[i] = queuedView{RunID: q.RunID, AgentID: q.Agent, Title: q.Title, QueuedAt: q.Since.UTC()}
 	}
 	if st.RunID != "" {
 		started := st.Started.UTC()

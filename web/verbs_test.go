@@ -72,7 +72,7 @@ func TestRequestsAreRefused(t *testing.T) {
 		"a run id that is a number":       {"run", `{"messages":[],"runId":7}`, "bad_input", "runId is not a string"},
 		"a run id that is empty":          {"run", `{"messages":[],"runId":""}`, "bad_input", "runId is missing or empty"},
 		"a run id that is too long":       {"run", `{"messages":[],"runId":"` + strings.Repeat("r", 257) + `"}`, "bad_input", "257 bytes"},
-		"onBusy that is not there":        {"run", `{"messages":[],"onBusy":"enqueue"}`, "bad_input", "enqueue"},
+		"onBusy that is not there":        {"run", `{"messages":[],"onBusy":"wait"}`, "bad_input", "enqueue"},
 		"onBusy that is a list":           {"run", `{"messages":[],"onBusy":[]}`, "bad_input", "onBusy is not a string"},
 		"stop with a number":              {"stop", `{"runId":1}`, "bad_input", "runId is not a string"},
 		"stop_run with a number":          {"stop_run", `{"run_id":1}`, "bad_input", "run_id is not a string"},

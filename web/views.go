@@ -41,13 +41,14 @@ type runView struct {
 	Code        string       `json:"code,omitempty"`
 	Error       string       `json:"error,omitempty"`
 	StoppedBy   string       `json:"stoppedBy,omitempty"`
-	End         string       `json:"end,omitempty"` // the position after its last entry
+	End         string       `json:"end,omitempty"`       // the position after its last entry
+	Discarded   bool         `json:"discarded,omitempty"` // it was replaced, and is left out of replay
 }
 
 func runViewOf(r thread.Run) runView {
 	v := runView{
 		RunID: r.ID, Number: r.Number, AgentID: r.Agent, ParentRunID: r.Parent, State: "running",
-		StartedAt: r.Accepted.UTC(),
+		StartedAt: r.Accepted.UTC(), Discarded: r.Discarded,
 	}
 	if !r.Ended.IsZero() {
 		ended := r.Ended.UTC()

@@ -98,7 +98,10 @@ func (a *app) open(ctx context.Context) (err error) {
 		return err
 	}
 	a.hub = hub.New(a.live, a.past, hub.Config{Compact: runner.Compact, Damaged: damaged})
-	stores := runner.Stores{Log: a.live, Leaser: a.live, Owners: a.live, History: a.past, Records: a.past}
+	stores := runner.Stores{
+		Log: a.live, Leaser: a.live, Owners: a.live,
+		History: a.past, Records: a.past, Backlog: a.past, Line: a.past, Story: a.past, Board: a.hub,
+	}
 	a.runner = runner.New(stores, a.agents.byID, a.agents.list[0].ID, runner.Config{
 		Node: cmp.Or(a.cfg.Node, hostname()), Lease: a.cfg.Lease, StopGrace: a.cfg.StopGrace,
 		Retention: a.cfg.Retention, MaxEventBytes: a.cfg.MaxEvent, Logger: a.log,

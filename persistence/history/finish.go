@@ -70,9 +70,12 @@ func ending(run thread.Run) (Ending, string, error) {
 	if run.End.Outcome == "" {
 		return Ending{}, "", fmt.Errorf("%w: the run has no outcome", thread.ErrBadInput)
 	}
-	if len(run.Pending) > 0 {
-		if err := checkJSON(run.Pending); err != nil {
-			return Ending{}, "", fmt.Errorf("%w: pending interrupts: %w", thread.ErrBadInput, err)
+	for _, list := range [][]byte{run.Pending, run.Calls} {
+		if len(list) == 0 {
+			continue
+		}
+		if err := checkJSON(list); err != nil {
+			return Ending{}, "", fmt.Errorf("%w: what waits for an answer: %w", thread.ErrBadInput, err)
 		}
 	}
 	text, err := encodeEvents(run.Events)
@@ -126,9 +129,13 @@ func saveRun(tx *gorm.DB, t Thread, row AgentRun, run savedRun) error {
 	}
 	columns := []string{"is_running", "current_run_id", "server_id", "updated_at"}
 	if replacesPending(run.Run) {
-		columns = append(columns, "pending")
+		columns = append(columns, "pending", "pending_calls")
+	} else if err := withdrawAnswers(tx, run.Run); err != nil {
+		return err
 	}
-	state := RunState{ThreadID: row.ThreadID, Updated: run.ending.EndedAt, Pending: nowPending(run.Run)}
+	state := RunState{
+		ThreadID: row.ThreadID, Updated: run.ending.EndedAt, Pending: nowPending(run.Run), PendingCalls: string(run.Calls),
+	}
 	if err := tx.Model(&state).Select(columns).Updates(state).Error; err != nil {
 		return err
 	}

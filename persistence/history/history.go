@@ -111,7 +111,8 @@ func open(writer, reader *gorm.DB, opts Options) (*History, error) {
 // names with a prefix.
 func selectThread(latest []string) string {
 	var b strings.Builder
-	b.WriteString("threads.*, run_state.pending")
+	b.WriteString("threads.*, run_state.pending, run_state.pending_calls, " +
+		"(SELECT COUNT(*) FROM queued_runs WHERE queued_runs.thread_id = threads.id) AS queued")
 	for _, name := range latest {
 		fmt.Fprintf(&b, ", latest.%[1]s AS latest_%[1]s", name)
 	}

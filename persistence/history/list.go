@@ -22,9 +22,11 @@ type ThreadsPage = thread.Page
 
 // threadRow is a thread with what its run_state and its latest run say.
 type threadRow struct {
-	Thread  `gorm:"embedded"`
-	Pending string
-	Latest  Particulars `gorm:"embedded;embeddedPrefix:latest_"`
+	Thread       `gorm:"embedded"`
+	Pending      string
+	PendingCalls string
+	Queued       int
+	Latest       Particulars `gorm:"embedded;embeddedPrefix:latest_"`
 }
 
 func (r threadRow) thread() thread.Thread {
@@ -36,6 +38,8 @@ func (r threadRow) thread() thread.Thread {
 		Deleted:  r.Deleted != 0,
 		Title:    string(r.Title),
 		Pending:  jsonBytes(r.Pending),
+		Calls:    jsonBytes(r.PendingCalls),
+		Queued:   r.Queued,
 	}
 	if r.Latest.ID != 0 {
 		run := r.Latest.run()

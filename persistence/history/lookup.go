@@ -82,12 +82,16 @@ func unfinished(db *gorm.DB, id thread.ID, limit int) ([]thread.Run, error) {
 	return runs, nil
 }
 
-// Thread returns what is known of a thread, deleted ones included; [thread.ErrNotFound] for one that never was.
+// Thread returns what is known of a thread, deleted ones included; [thread.ErrNotFound] for one that never was. An
+// interrupt that the active run answers does not wait.
 func (h *History) Thread(ctx context.Context, id thread.ID) (thread.Thread, error) {
 	var rows []threadRow
 	err := h.threads(ctx).Where("threads.id = ?", Text(id)).Scan(&rows).Error
 	if err == nil && len(rows) == 0 {
 		err = thread.ErrNotFound
+	}
+	if err == nil {
+		err = h.withoutAnswered(ctx, &rows[0])
 	}
 	if err != nil {
 		return thread.Thread{}, fmt.Errorf("look up thread %q: %w", id, meaning(ctx, err))
@@ -107,7 +111,7 @@ func (h *History) DeleteThread(ctx context.Context, id thread.ID) error {
 		if t.Deleted != 0 {
 			return thread.ErrNotFound
 		}
-		for _, model := range []any{&AgentRun{}, &RunState{}, &ThreadMessage{}} {
+		for _, model := range []any{&AgentRun{}, &RunState{}, &ThreadMessage{}, &ThreadAnswer{}, &QueuedRun{}} {
 			if err := tx.Where("thread_id = ?", Text(id)).Delete(model).Error; err != nil {
 				return err
 			}

@@ -35,6 +35,7 @@ type Particulars struct {
 	Token         uint64
 	Accepted      int64 `gorm:"column:created_at"` // Unix milliseconds
 	Version       int   // of the form of Events
+	Discarded     int   // 1 if the run was replaced, else 0
 	Ending        `gorm:"embedded"`
 }
 
@@ -61,6 +62,7 @@ type RunState struct {
 	ServerID     Text   // the owner of the current run
 	Updated      int64  `gorm:"column:updated_at"` // Unix milliseconds
 	Pending      string // JSON array of interrupts; empty if there are none
+	PendingCalls string // JSON array of tool calls; empty if there are none
 }
 
 // TableName is the table of a [RunState].
@@ -97,6 +99,34 @@ type ThreadMessage struct {
 // TableName is the table of a [ThreadMessage].
 func (ThreadMessage) TableName() string { return "thread_messages" }
 
+// ThreadAnswer is a row of thread_answers: an interrupt or a tool call that has its answer, and the run that brought it.
+type ThreadAnswer struct {
+	ThreadID  Text   `gorm:"primaryKey"`
+	Kind      string `gorm:"primaryKey"` // a [thread.AnswerKind]
+	AnswerKey string `gorm:"primaryKey"` // what messageKey makes of the id
+	RunID     Text
+	Digest    string
+}
+
+// TableName is the table of a [ThreadAnswer].
+func (ThreadAnswer) TableName() string { return "thread_answers" }
+
+// QueuedRun is a row of queued_runs: a request that waits for the active run of its thread to end.
+type QueuedRun struct {
+	ID       int64 `gorm:"primaryKey;autoIncrement"` // grows in the order of asking
+	ThreadID Text
+	RunID    Text
+	AgentID  Text
+	AfterRun uint64
+	Title    Text
+	QueuedBy Text
+	Created  int64  `gorm:"column:created_at"` // Unix milliseconds
+	Input    string // RunAgentInput as JSON
+}
+
+// TableName is the table of a [QueuedRun].
+func (QueuedRun) TableName() string { return "queued_runs" }
+
 // run is r in the words of the project, without its events.
 func (r AgentRun) run() thread.Run {
 	run := r.Particulars.run()
@@ -106,16 +136,17 @@ func (r AgentRun) run() thread.Run {
 
 func (p Particulars) run() thread.Run {
 	return thread.Run{
-		Thread:   thread.ID(p.ThreadID),
-		ID:       thread.RunID(p.RunID),
-		Number:   p.Number,
-		Agent:    string(p.AgentID),
-		Parent:   string(p.ParentRunID),
-		Previous: thread.RunID(p.PreviousRunID),
-		Owner:    string(p.Owner),
-		Token:    p.Token,
-		Accepted: fromMillis(p.Accepted),
-		Ended:    fromMillis(p.EndedAt),
+		Thread:    thread.ID(p.ThreadID),
+		ID:        thread.RunID(p.RunID),
+		Number:    p.Number,
+		Agent:     string(p.AgentID),
+		Parent:    string(p.ParentRunID),
+		Previous:  thread.RunID(p.PreviousRunID),
+		Owner:     string(p.Owner),
+		Token:     p.Token,
+		Accepted:  fromMillis(p.Accepted),
+		Discarded: p.Discarded != 0,
+		Ended:     fromMillis(p.EndedAt),
 		End: thread.End{
 			Outcome: thread.Outcome(p.Outcome),
 			Code:    string(p.Code),

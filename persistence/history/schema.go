@@ -18,6 +18,13 @@ var migrations = []migration{
 		`CREATE INDEX idx_agent_runs_unfinished ON agent_runs (id) WHERE status = 'running'`,
 		`CREATE INDEX idx_threads_activity ON threads (activity_at DESC, id DESC) WHERE deleted_at = 0`,
 	}},
+	{version: 3, statements: []string{
+		createThreadAnswers,
+		createQueuedRuns,
+		`CREATE INDEX idx_queued_runs_thread ON queued_runs (thread_id, id)`,
+		`ALTER TABLE run_state ADD COLUMN pending_calls text NOT NULL DEFAULT ''`,
+		`ALTER TABLE agent_runs ADD COLUMN discarded {int} NOT NULL DEFAULT 0`,
+	}},
 }
 
 const createSchemaVersion = `CREATE TABLE IF NOT EXISTS schema_version (
@@ -78,6 +85,28 @@ const createThreadMessages = `CREATE TABLE thread_messages (
 	message_id {key} NOT NULL,
 	PRIMARY KEY (thread_id, message_id)
 ){strict_keyed}`
+
+const createThreadAnswers = `CREATE TABLE thread_answers (
+	thread_id  {key} NOT NULL,
+	kind       {key} NOT NULL,
+	answer_key {key} NOT NULL,
+	run_id     {key} NOT NULL,
+	digest     text  NOT NULL DEFAULT '',
+	PRIMARY KEY (thread_id, kind, answer_key)
+){strict_keyed}`
+
+const createQueuedRuns = `CREATE TABLE queued_runs (
+	id         {serial},
+	thread_id  {key} NOT NULL,
+	run_id     {key} NOT NULL,
+	agent_id   text  NOT NULL DEFAULT '',
+	after_run  {int} NOT NULL,
+	title      text  NOT NULL DEFAULT '',
+	queued_by  text  NOT NULL DEFAULT '',
+	created_at {int} NOT NULL,
+	input      text  NOT NULL,
+	UNIQUE (thread_id, run_id)
+){strict}`
 
 // The words of the statements that the databases have different names for. Keys compare by bytes on both.
 var (

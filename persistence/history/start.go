@@ -14,8 +14,9 @@ import (
 // StartRun records an accepted run and the ids of its input messages (run.Messages), and returns it with Number
 // and Previous filled in, and Accepted too if it was zero. It creates the thread if needed; a deleted thread is
 // created anew, and its run numbers go on. [thread.ErrRunIDUsed] if the thread has a run of that id, whether
-// finished or not; a [thread.UnfinishedError] if another run of it was not finished; [thread.ErrBadInput] if an
-// id is not one, or the input is not JSON in UTF-8.
+// finished or not; a [thread.UnfinishedError] if another run of it was not finished; a [thread.AnsweredError] if one of
+// run.Answers comes too late; [thread.ErrBadInput] if an id is not one, or the input is not JSON in UTF-8. A run of
+// that id that waits in the queue leaves it.
 func (h *History) StartRun(ctx context.Context, run thread.Run) (thread.Run, error) {
 	if run.Accepted.IsZero() {
 		run.Accepted = h.now()
@@ -69,6 +70,12 @@ func startRun(tx *gorm.DB, run thread.Run) (Particulars, error) {
 		return Particulars{}, err
 	}
 	if err := noteMessages(tx, run.Thread, run.Messages); err != nil {
+		return Particulars{}, err
+	}
+	if err := takeAnswers(tx, run); err != nil {
+		return Particulars{}, err
+	}
+	if err := leaveQueue(tx, run.Thread, run.ID); err != nil {
 		return Particulars{}, err
 	}
 	t.LastRun = row.Number

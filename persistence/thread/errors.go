@@ -23,6 +23,8 @@ var (
 	ErrCorrupt      = errors.New("storage is damaged")
 	ErrUnknownAgent = errors.New("unknown agent")
 	ErrTooLarge     = errors.New("too large")
+	ErrAnswered     = errors.New("it has been answered already") // see [AnsweredError]
+	ErrQueueFull    = errors.New("too many runs wait for this thread")
 )
 
 // RunningError says who holds a thread. It is an [ErrRunning].
@@ -49,3 +51,16 @@ func (e *UnfinishedError) Error() string {
 
 // Is makes an UnfinishedError an [ErrUnfinished].
 func (e *UnfinishedError) Is(target error) bool { return target == ErrUnfinished }
+
+// AnsweredError says that an interrupt or a tool call has its answer, and which run brought it. It is an [ErrAnswered].
+type AnsweredError struct {
+	Answer Answer
+	RunID  RunID
+}
+
+func (e *AnsweredError) Error() string {
+	return fmt.Sprintf("%s %s has been answered already, by run %s", e.Answer.Kind, e.Answer.ID, e.RunID)
+}
+
+// Is makes an AnsweredError an [ErrAnswered].
+func (e *AnsweredError) Is(target error) bool { return target == ErrAnswered }

@@ -103,12 +103,16 @@ type Run struct {
 	Title    string // what to call the thread, if it has no title yet
 	Accepted time.Time
 
-	Ended    time.Time
-	End      End
-	LastSeq  uint64   // seq of the end entry
-	Events   []Event  // compacted; nil where only the run's particulars were asked for
-	Messages []string // ids of the messages that the run created, for [Run.Input] of later runs
-	Pending  []byte   // JSON array of the interrupts that wait for an answer; nil if none
+	Answers []Answer // what Input answers; for the run's acceptance only
+
+	Ended     time.Time
+	End       End
+	Discarded bool     // it was replaced, and is left out of replay
+	LastSeq   uint64   // seq of the end entry
+	Events    []Event  // compacted; nil where only the run's particulars were asked for
+	Messages  []string // ids of the messages that the run created, for [Run.Input] of later runs
+	Pending   []byte   // JSON array of the interrupts that wait for an answer; nil if none
+	Calls     []byte   // JSON array of the tool calls that wait for the application; nil if none
 }
 
 // Cursor is the position right after the last entry of a finished run.
@@ -124,6 +128,8 @@ type Thread struct {
 	Latest   *Run      // the latest run's particulars, without input and events; nil if there is none
 	Title    string    // the beginning of the first user message; may be empty
 	Pending  []byte    // JSON array of the interrupts that wait for an answer; nil if none
+	Calls    []byte    // JSON array of the tool calls that wait for the application; nil if none
+	Queued   int       // how many runs wait for their turn
 }
 
 // Page asks for a part of a list: up to Limit items that follow the place Before, which is what the call for the

@@ -2,6 +2,8 @@ package agui
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strings"
 	"unicode"
@@ -14,6 +16,8 @@ type Input struct {
 	ParentRunID string   // empty if absent
 	MessageIDs  []string // of messages, in order
 	Resume      []Answer // to the interrupts of the run that this one continues
+	Results     []Result // the tool messages among messages, in order
+	Tools       []string // the names of tools that the application executes
 
 	title string
 }
@@ -24,14 +28,22 @@ type Answer struct {
 	Status      string // "resolved" or "cancelled"
 }
 
+// Result is a tool message of an input: what the application, or an agent before, answered to a tool call.
+type Result struct {
+	MessageID  string
+	ToolCallID string
+	Digest     string // of the content; results with equal texts have equal digests
+	Last       bool   // only other tool messages follow it: it is news, rather than a part of the story so far
+}
+
 // Title returns the beginning of the first text of a user message, at most 80 characters on one line; empty
 // if there is none. It is valid UTF-8 without control characters.
 func (in Input) Title() string { return in.title }
 
 // ParseInput reads a RunAgentInput and judges what threadcast relies on: one object with string threadId and runId;
 // messages an array of objects with string id and string role, known or not; tools and context arrays of objects if
-// present; resume, if present, an array of {interruptId, status} with status resolved or cancelled. Unknown members
-// are fine. The error is a [*MalformedError] that names the member, such as messages[3].id.
+// present; resume, if present, an array of {interruptId, status} with status resolved or cancelled, and no interrupt
+// twice (section 9). Unknown members are fine. The error is a [*MalformedError] that names the member, such as messages[3].id.
 func ParseInput(raw []byte) (Input, error) {
 	var in Input
 	members := map[string][]byte{}
@@ -89,11 +101,28 @@ func (in *Input) readMessages(members map[string][]byte) error {
 			return badInput(at+".role", "it must be a string")
 		}
 		in.MessageIDs = append(in.MessageIDs, text(m.id))
+		in.readResult(w.value)
 		if in.title == "" && text(m.role) == "user" {
 			in.title = title(member(w.value, "content"))
 		}
 	}
 	return nil
+}
+
+// readResult notes the message if it is a tool message, and that those before it are not the last if it is not.
+func (in *Input) readResult(m []byte) {
+	if text(member(m, "role")) != "tool" {
+		for i := len(in.Results) - 1; i >= 0 && in.Results[i].Last; i-- {
+			in.Results[i].Last = false
+		}
+		return
+	}
+	if call := member(m, "toolCallId"); isString(call) {
+		sum := sha256.Sum256(compacted(member(m, "content")))
+		in.Results = append(in.Results, Result{
+			MessageID: text(member(m, "id")), ToolCallID: text(call), Digest: hex.EncodeToString(sum[:]), Last: true,
+		})
+	}
 }
 
 func (in *Input) readLists(members map[string][]byte) error {
@@ -110,6 +139,9 @@ func (in *Input) readLists(members map[string][]byte) error {
 			if !isObject(w.value) {
 				return badInput(fmt.Sprintf("%s[%d]", name, i), "it must be an object")
 			}
+			if tool := member(w.value, "name"); name == "tools" && isString(tool) {
+				in.Tools = append(in.Tools, text(tool))
+			}
 		}
 	}
 	return nil
@@ -123,6 +155,7 @@ func (in *Input) readResume(members map[string][]byte) error {
 	if !isArray(list) {
 		return badInput("resume", "it must be an array")
 	}
+	answers := map[string]bool{}
 	for w := walk(list); w.next(); {
 		at := fmt.Sprintf("resume[%d]", len(in.Resume))
 		if !isObject(w.value) {
@@ -135,6 +168,10 @@ func (in *Input) readResume(members map[string][]byte) error {
 		if !isString(status) || text(status) != "resolved" && text(status) != "cancelled" {
 			return badInput(at+".status", "it must be resolved or cancelled")
 		}
+		if answers[text(id)] {
+			return badInput(at+".interruptId", "it is the second answer to interrupt %s", short(decode(id)))
+		}
+		answers[text(id)] = true
 		in.Resume = append(in.Resume, Answer{InterruptID: text(id), Status: text(status)})
 	}
 	return nil

@@ -23,6 +23,7 @@ func TestParseInput(t *testing.T) {
 	want := agui.Input{
 		ThreadID: "t", RunID: "r", ParentRunID: "p", MessageIDs: []string{"a", "", "a"},
 		Resume: []agui.Answer{{InterruptID: "i", Status: "resolved"}, {InterruptID: "j", Status: "cancelled"}},
+		Tools:  []string{"f"},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(agui.Input{})); diff != "" {
 		t.Error(diff)

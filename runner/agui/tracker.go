@@ -12,6 +12,7 @@ type Tracker struct {
 	lanes           lanes
 	created         []string
 	known           map[string]bool
+	calls           calls
 }
 
 // NewTracker returns the tracker of a run that has sent nothing.
@@ -27,6 +28,8 @@ type Step struct {
 	Interrupts []byte // of RUN_FINISHED with an interrupt: their JSON array; otherwise nil
 	Code       string // of RUN_ERROR; may be empty
 	Message    string // of RUN_ERROR
+	// Pending is the pendingToolCallIds of a RUN_FINISHED that succeeded; nil if it has none.
+	Pending []string
 }
 
 // Observe judges the run's next event and notes it. A [*MalformedError] means that the event must not
@@ -103,12 +106,15 @@ func (t *Tracker) take(e *event, next sequel) error {
 	return err
 }
 
-// note keeps what outlives the event: the ids of messages.
+// note keeps what outlives the event: the ids of messages, and the tool calls.
 func (t *Tracker) note(e *event, next sequel) {
 	switch e.typ {
 	case runStarted:
 		t.started = true
-	case textStart, thoughtStart, callResult, activitySnapshot, activityDelta:
+	case callResult:
+		t.create(e.text(fMessageID))
+		t.calls.answer(e.text(fToolCallID))
+	case textStart, thoughtStart, activitySnapshot, activityDelta:
 		t.create(e.text(fMessageID))
 	case textChunk, thoughtChunk:
 		if next.opens != nil {
@@ -118,6 +124,7 @@ func (t *Tracker) note(e *event, next sequel) {
 		if e.typ == callChunk && next.opens == nil {
 			return
 		}
+		t.calls.open(e.text(fToolCallID), e.text(fToolCallName))
 		if parent := e.text(fParentMessageID); parent != nil {
 			t.create(parent)
 			return
@@ -125,8 +132,12 @@ func (t *Tracker) note(e *event, next sequel) {
 		t.create(e.text(fToolCallID))
 	case messagesSnapshot:
 		for w := walk(e.raw(fMessages)); w.next(); {
-			if m := readMessage(w.value); isString(m.id) {
+			m := readMessage(w.value)
+			if isString(m.id) {
 				t.create(decode(m.id))
+			}
+			if text(m.role) == "tool" {
+				t.calls.answer(decode(member(w.value, "toolCallId")))
 			}
 		}
 	}
@@ -146,8 +157,11 @@ func stepOf(e *event) Step {
 		s.Terminal, s.Outcome = true, "success"
 		if raw := e.raw(fOutcome); raw != nil {
 			s.Outcome = text(member(raw, "type"))
-			if s.Outcome == "interrupt" {
+			switch s.Outcome {
+			case "interrupt":
 				s.Interrupts = bytes.Clone(member(raw, "interrupts"))
+			case "success":
+				s.Pending = texts(member(raw, "pendingToolCallIds"))
 			}
 		}
 	case runError:

@@ -74,7 +74,8 @@ func TestTrackerTellsHowARunEnds(t *testing.T) {
 		want        agui.Step
 	}{
 		{"Success", finished(``), agui.Step{Outcome: "success"}},
-		{"SuccessInWords", finished(`,"outcome":{"type":"success","pendingToolCallIds":["c"]}`), agui.Step{Outcome: "success"}},
+		{"SuccessInWords", finished(`,"outcome":{"type":"success","pendingToolCallIds":["c"]}`),
+			agui.Step{Outcome: "success", Pending: []string{"c"}}},
 		{"SuccessForAnUnknownOutcome", finished(`,"outcome":{"type":"someday"}`), agui.Step{Outcome: "success"}},
 		{"SuccessForTheRetiredNull", finished(`,"outcome":null`), agui.Step{Outcome: "success"}},
 		{"Cancelled", finished(`,"outcome":{"type":"cancelled"}`), agui.Step{Outcome: "cancelled"}},

@@ -23,6 +23,7 @@ const (
 const (
 	EventEvents   = "ag_ui_events"
 	EventCaughtUp = "caught_up"
+	EventStatus   = "status" // how a thread stands, when something has changed besides its events
 	EventReset    = "reset"
 	EventDeleted  = "thread_deleted"
 )

@@ -45,6 +45,8 @@ func TestClientFramesAreRead(t *testing.T) {
 		"leave":             {"1", "3", "thread:t1", "phx_leave", []byte(`{}`)},
 		"run": {"1", "4", "thread:t1", "run", []byte(
 			`{"agentId":"demo","runId":"r4","messages":[{"id":"m7","role":"user","content":"Hello"}]}`)},
+		"run_enqueue": {"1", "4", "thread:t1", "run", []byte(`{"agentId":"demo","runId":"r5",` +
+			`"messages":[{"id":"m9","role":"user","content":"And then?"}],"onBusy":"enqueue"}`)},
 		"stop":     {"1", "5", "thread:t1", "stop", []byte(`{"runId":"r4"}`)},
 		"stop_run": {"1", "5", "thread:t1", "stop_run", []byte(`{"run_id":"r4"}`)},
 		"status":   {"1", "6", "thread:t1", "status", []byte(`{}`)},
@@ -110,9 +112,12 @@ func TestPushesAreWrittenAsInTheGoldenFrames(t *testing.T) {
 		"caught_up":        {wire.EventCaughtUp, wire.AppendCaughtUp(nil, "4-17", true)},
 		"reset":            {wire.EventReset, wire.AppendReset(nil, "r3", "3-0")},
 		"reset_thread":     {wire.EventReset, wire.AppendReset(nil, "", "0-0")},
-		"thread_deleted":   {wire.EventDeleted, empty},
-		"phx_close":        {wire.EventClose, empty},
-		"phx_error":        {wire.EventError, empty},
+		"status": {wire.EventStatus, []byte(`{"running":true,"runId":"r4","agentId":"demo","cursor":"4-17","lastEventAgeMs":40,` +
+			`"startedAt":"2026-08-01T09:31:00Z","outcome":null,"pending":[],"pendingToolCalls":[],` +
+			`"queue":[{"runId":"r5","agentId":"demo","title":"And then?","queuedAt":"2026-08-01T09:31:05Z"}]}`)},
+		"thread_deleted": {wire.EventDeleted, empty},
+		"phx_close":      {wire.EventClose, empty},
+		"phx_error":      {wire.EventError, empty},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,139 @@
+package history
+
+import (
+	"context"
+	"fmt"
+
+	"gorm.io/gorm"
+
+	"github.com/threadcast/threadcast/persistence/thread"
+)
+
+// Enqueue records a request that waits for its turn, behind those that wait already, and returns it with Place, After
+// and Since filled in. A request that is recorded already stays as it is. [thread.ErrQueueFull] if limit of them wait;
+// [thread.ErrRunIDUsed] if the thread has a run of that id; [thread.ErrNotFound] if there is no such thread;
+// [thread.ErrBadInput] if an id is not one, or the input is not JSON in UTF-8.
+func (h *History) Enqueue(ctx context.Context, q thread.Queued, limit int) (thread.Queued, error) {
+	err := checkStart(thread.Run{Thread: q.Thread, ID: q.RunID, Input: q.Input})
+	if err == nil {
+		err = h.write(ctx, func(tx *gorm.DB) error {
+			made, err := enqueue(tx, q, limit, millis(h.now()))
+			if err == nil {
+				q = made
+			}
+			return err
+		})
+	}
+	if err != nil {
+		return thread.Queued{}, fmt.Errorf("enqueue run %q of thread %q: %w", q.RunID, q.Thread, err)
+	}
+	return q, nil
+}
+
+func enqueue(tx *gorm.DB, q thread.Queued, limit int, now int64) (thread.Queued, error) {
+	t, err := lockThread(tx, q.Thread)
+	if err != nil {
+		return q, err
+	}
+	if t.Deleted != 0 {
+		return q, thread.ErrNotFound
+	}
+	if _, err := findRow(tx, q.Thread, q.RunID); err == nil {
+		return q, thread.ErrRunIDUsed
+	}
+	waiting, err := queued(tx, q.Thread)
+	if err != nil {
+		return q, err
+	}
+	for _, w := range waiting {
+		if w.RunID == q.RunID {
+			return w, nil
+		}
+	}
+	if len(waiting) >= limit {
+		return q, thread.ErrQueueFull
+	}
+	q.After, q.Since, q.Place = t.LastRun, fromMillis(now), len(waiting)+1
+	return q, tx.Create(&QueuedRun{
+		ThreadID: Text(q.Thread), RunID: Text(q.RunID), AgentID: Text(q.Agent), AfterRun: q.After,
+		Title: Text(q.Title), QueuedBy: Text(q.By), Created: now, Input: string(q.Input),
+	}).Error
+}
+
+// queued are the requests that wait on a thread, in order, without their inputs.
+func queued(db *gorm.DB, id thread.ID) ([]thread.Queued, error) {
+	var rows []QueuedRun
+	err := db.Omit("input").Where("thread_id = ?", Text(id)).Order("id").Find(&rows).Error
+	if err != nil {
+		return nil, err
+	}
+	out := make([]thread.Queued, len(rows))
+	for i, row := range rows {
+		out[i] = row.queued()
+		out[i].Place = i + 1
+	}
+	return out, nil
+}
+
+func (r QueuedRun) queued() thread.Queued {
+	return thread.Queued{
+		Thread: thread.ID(r.ThreadID), RunID: thread.RunID(r.RunID), Agent: string(r.AgentID), Input: jsonBytes(r.Input),
+		After: r.AfterRun, Title: string(r.Title), By: string(r.QueuedBy), Since: fromMillis(r.Created),
+	}
+}
+
+// Queue returns the requests that wait on a thread, the next one first, without their inputs.
+func (h *History) Queue(ctx context.Context, id thread.ID) ([]thread.Queued, error) {
+	list, err := queued(h.read(ctx), id)
+	if err != nil {
+		return nil, fmt.Errorf("list the queue of thread %q: %w", id, meaning(ctx, err))
+	}
+	return list, nil
+}
+
+// NextQueued returns the request whose turn is next, or [thread.ErrNotFound].
+func (h *History) NextQueued(ctx context.Context, id thread.ID) (thread.Queued, error) {
+	var row QueuedRun
+	if err := h.read(ctx).Where("thread_id = ?", Text(id)).Order("id").Take(&row).Error; err != nil {
+		return thread.Queued{}, fmt.Errorf("find the next of the queue of thread %q: %w", id, meaning(ctx, found(err)))
+	}
+	next := row.queued()
+	next.Place = 1
+	return next, nil
+}
+
+// IdleQueues returns up to limit threads on which requests wait while no run is active, those that wait longest first.
+func (h *History) IdleQueues(ctx context.Context, limit int) ([]thread.ID, error) {
+	var ids []Text
+	err := h.read(ctx).Model(&QueuedRun{}).
+		Where("NOT EXISTS (SELECT 1 FROM agent_runs WHERE agent_runs.thread_id = queued_runs.thread_id AND status = 'running')").
+		Group("thread_id").Order("MIN(id)").Limit(max(limit, 0)).Pluck("thread_id", &ids).Error
+	if err != nil {
+		return nil, fmt.Errorf("look for queues: %w", meaning(ctx, err))
+	}
+	out := make([]thread.ID, len(ids))
+	for i, id := range ids {
+		out[i] = thread.ID(id)
+	}
+	return out, nil
+}
+
+// Dequeue takes a request out of the queue before its turn; [thread.ErrNotFound] if it does not wait.
+func (h *History) Dequeue(ctx context.Context, id thread.ID, run thread.RunID) error {
+	err := h.write(ctx, func(tx *gorm.DB) error {
+		gone := tx.Where("thread_id = ? AND run_id = ?", Text(id), Text(run)).Delete(&QueuedRun{})
+		if gone.Error == nil && gone.RowsAffected == 0 {
+			return thread.ErrNotFound
+		}
+		return gone.Error
+	})
+	if err != nil {
+		return fmt.Errorf("take run %q out of the queue of thread %q: %w", run, id, err)
+	}
+	return nil
+}
+
+// leaveQueue takes a run that starts out of the queue.
+func leaveQueue(tx *gorm.DB, id thread.ID, run thread.RunID) error {
+	return tx.Where("thread_id = ? AND run_id = ?", Text(id), Text(run)).Delete(&QueuedRun{}).Error
+}

@@ -1,0 +1,52 @@
+package runner
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"github.com/threadcast/threadcast/persistence/thread"
+	"github.com/threadcast/threadcast/runner/agui"
+)
+
+// dismiss cancels what waits for an answer on an idle thread, by a run without an agent whose input says so and which is
+// stopped before it begins: so every viewer and every replay agrees that nothing waits any more (AG-UI 1.0, section 9).
+// It does nothing if nothing waits, or if run is not the one that asked.
+func (r *Runner) dismiss(ctx context.Context, id thread.ID, run thread.RunID, by string) (thread.Stopped, error) {
+	th, err := r.Records.Thread(ctx, id)
+	if errors.Is(err, thread.ErrNotFound) {
+		return thread.Stopped{}, nil
+	}
+	if err != nil {
+		return thread.Stopped{}, fmt.Errorf("look up what waits on thread %s: %w", id, err)
+	}
+	if th.Latest == nil || th.Latest.Ended.IsZero() || (th.Pending == nil && th.Calls == nil) || (run != "" && run != th.Latest.ID) {
+		return thread.Stopped{}, nil
+	}
+	o := order{Request: thread.Request{
+		Thread: id, RunID: thread.RunID("run_" + rand.Text()), Agent: th.Latest.Agent, By: by,
+	}}
+	over := stopped(by)
+	over.dismissal = true
+	o.over, o.raw = &over, agui.Dismissal(string(id), string(o.RunID), th.Pending)
+	if o.in, err = agui.ParseInput(o.raw); err != nil {
+		return thread.Stopped{}, fmt.Errorf("dismiss what waits on thread %s: %w", id, err)
+	}
+	if !r.enter() {
+		return thread.Stopped{}, thread.ErrDraining
+	}
+	defer r.running.Done()
+	err = r.place(ctx, o)
+	if errors.Is(err, thread.ErrRunning) || errors.Is(err, thread.ErrAnswered) {
+		return thread.Stopped{}, nil // somebody has answered meanwhile
+	}
+	if err != nil {
+		return thread.Stopped{}, err
+	}
+	ended, err := r.recorded(ctx, id, o.RunID)
+	if err != nil {
+		return thread.Stopped{}, err
+	}
+	return thread.Stopped{Stopped: true, RunID: th.Latest.ID, Cursor: ended.Cursor()}, nil
+}
