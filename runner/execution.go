@@ -31,8 +31,7 @@ type conclusion struct {
 type execution struct {
 	r      *Runner
 	run    thread.Run
-	input  []byte
-	tools  []string        // that the application executes
+	order  order
 	ctx    context.Context // the agent's: done as soon as the run is concluded
 	cancel context.CancelCauseFunc
 
@@ -52,7 +51,7 @@ type execution struct {
 
 func newExecution(r *Runner, lease thread.Lease, run thread.Run, o order) *execution {
 	e := &execution{
-		r: r, run: run, input: o.raw, tools: o.in.Tools, lease: lease, last: time.Now(),
+		r: r, run: run, order: o, lease: lease, last: time.Now(),
 		tracker: agui.NewTracker(string(run.Thread), string(run.ID)),
 		ended:   make(chan struct{}),
 		head:    thread.Cursor{Run: run.Number},
@@ -104,7 +103,7 @@ func (e *execution) accept(event []byte) error {
 	if step.Terminal {
 		e.concludeLocked(conclusion{
 			end: endOf(step), own: true, cause: errOver, pending: step.Interrupts,
-			calls: pendingCalls(e.tracker, step, e.run.ID, e.tools),
+			calls: pendingCalls(e.tracker, step, e.run.ID, e.order.in.Tools),
 		})
 	}
 	return nil

@@ -13,10 +13,10 @@ import (
 func (e *execution) invoke(log *slog.Logger) {
 	truncated := failure("stream_truncated", "The agent's answer broke off before its end.", errOver)
 	defer e.conclude(truncated) // also when the agent ends its goroutine
-	if e.concluded() {
-		return // before it began
+	if e.order.over != nil {
+		return // it was concluded before it began
 	}
-	in := Input{ThreadID: e.run.Thread, RunID: e.run.ID, JSON: e.input}
+	in := Input{ThreadID: e.run.Thread, RunID: e.run.ID, JSON: e.order.raw}
 	err := protect(func() error { return e.r.agents[e.run.Agent].Run(e.ctx, in, e.emit) })
 	var shown *AgentError
 	var crash *panicError

@@ -215,3 +215,14 @@ func (a *archive) IdleQueues(ctx context.Context, limit int) (ids []thread.ID, e
 	})
 	return ids, err
 }
+
+// rename gives a queued run another agent.
+func (a *archive) rename(id thread.ID, run thread.RunID, agent string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i, q := range a.threads[id].queue {
+		if q.RunID == run {
+			a.threads[id].queue[i].Agent = agent
+		}
+	}
+}

@@ -144,7 +144,7 @@ func (p play) perform(b *bench) string {
 	if p.stop >= 0 {
 		both.Go(func() {
 			b.rest(p.stop)
-			if _, err := r.Stop(b.Context(), "t", "r1", "me"); err != nil {
+			if _, err := r.Stop(b.Context(), "t", "r1", "me"); err != nil && !errors.Is(err, thread.ErrDraining) {
 				b.Error(err)
 			}
 		})

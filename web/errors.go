@@ -59,10 +59,9 @@ var failures = []failure{
 func (f failure) words(err error) string {
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	switch f.err {
-	//nolint:errorlint // as below
+	//nolint:errorlint // a row of the table is compared, not an error that happened
 	case thread.ErrQueueFull:
 		return f.err.Error()
-	//nolint:errorlint // a row of the table is compared, not an error that happened
 	case thread.ErrBadInput, thread.ErrBadCursor, thread.ErrTooLarge, thread.ErrNotFound:
 		if _, detail, ok := strings.Cut(text, f.err.Error()+": "); ok {
 			return detail
