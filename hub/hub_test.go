@@ -200,6 +200,8 @@ func (b *bench) step(s *hub.Subscription) string {
 		return "caught up " + batch.To.String()
 	case hub.Reset:
 		return fmt.Sprintf("reset %s %s", batch.RunID, batch.To)
+	case hub.Changed:
+		return "changed at " + batch.To.String()
 	}
 	text := fmt.Sprintf("%s %s>%s:", batch.RunID, batch.From, batch.To)
 	for _, e := range batch.Events {

@@ -102,12 +102,12 @@ func (h *History) NextQueued(ctx context.Context, id thread.ID) (thread.Queued, 
 	return next, nil
 }
 
-// IdleQueues returns up to limit threads on which requests wait while no run is active, those that wait longest first.
+// IdleQueues returns up to limit threads on which requests wait while no run is active.
 func (h *History) IdleQueues(ctx context.Context, limit int) ([]thread.ID, error) {
 	var ids []Text
 	err := h.read(ctx).Model(&QueuedRun{}).
 		Where("NOT EXISTS (SELECT 1 FROM agent_runs WHERE agent_runs.thread_id = queued_runs.thread_id AND status = 'running')").
-		Group("thread_id").Order("MIN(id)").Limit(max(limit, 0)).Pluck("thread_id", &ids).Error
+		Group("thread_id").Limit(max(limit, 0)).Pluck("thread_id", &ids).Error
 	if err != nil {
 		return nil, fmt.Errorf("look for queues: %w", meaning(ctx, err))
 	}

@@ -35,6 +35,21 @@ type Lists interface {
 	Runs(ctx context.Context, id thread.ID, after uint64, limit int) ([]thread.Run, error)
 }
 
+// Line is the runner's way to let requests wait.
+type Line interface {
+	Enqueue(ctx context.Context, q thread.Queued, limit int) (thread.Queued, error)
+	NextQueued(ctx context.Context, id thread.ID) (thread.Queued, error)
+	Queue(ctx context.Context, id thread.ID) ([]thread.Queued, error)
+	Dequeue(ctx context.Context, id thread.ID, run thread.RunID) error
+}
+
+// Story is the runner's way to look at what happened, and to change it.
+type Story interface {
+	Discard(ctx context.Context, id thread.ID, run thread.RunID, messages []string) error
+	Answered(ctx context.Context, id thread.ID, answers []thread.Answer) error
+	IdleQueues(ctx context.Context, limit int) ([]thread.ID, error)
+}
+
 // Breaker does to stored rows what no program should: the driver's test supplies it.
 type Breaker interface {
 	// Damage cuts off a part of the stored events of a finished run.
@@ -48,6 +63,8 @@ type History interface {
 	Recorder
 	Records
 	Lists
+	Line
+	Story
 	Breaker
 }
 
@@ -69,6 +86,9 @@ func Run(t *testing.T, open func(t *testing.T) History) {
 		{"threads", testThreads},
 		{"runs", testRuns},
 		{"pending", testPending},
+		{"answers", testAnswers},
+		{"queue", testQueue},
+		{"discard", testDiscard},
 		{"concurrency", testConcurrency},
 		{"context", testContext},
 	}
