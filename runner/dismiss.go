@@ -27,8 +27,8 @@ func (r *Runner) dismiss(ctx context.Context, id thread.ID, run thread.RunID, by
 	o := order{Request: thread.Request{
 		Thread: id, RunID: thread.RunID("run_" + rand.Text()), Agent: th.Latest.Agent, By: by,
 	}}
-	over := stopped(by)
-	over.dismissal = true
+	// By RUN_FINISHED in any case: RUN_ERROR would leave what waits as it is.
+	over := conclusion{end: thread.End{Outcome: thread.OutcomeStopped, By: by}, cause: errStopped}
 	o.over, o.raw = &over, agui.Dismissal(string(id), string(o.RunID), th.Pending)
 	if o.in, err = agui.ParseInput(o.raw); err != nil {
 		return thread.Stopped{}, fmt.Errorf("dismiss what waits on thread %s: %w", id, err)

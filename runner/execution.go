@@ -23,8 +23,6 @@ type conclusion struct {
 	cause   error  // for the agent's context
 	pending []byte // interrupts of the agent's own terminal event
 	calls   []byte // tool calls that wait for the application
-
-	dismissal bool // the run only says that nothing waits any more
 }
 
 // execution is one run on this node. Its drive goroutine owns it; the agent's goroutine only emits.
@@ -230,7 +228,7 @@ func (e *execution) lose(err error) {
 // asked is called by the keeper when somebody on another node wants the run stopped.
 func (e *execution) asked(req thread.StopRequest) {
 	if req.RunID == "" || req.RunID == e.run.ID {
-		e.conclude(stopped(req.By))
+		e.conclude(e.r.stopped(req.By))
 	}
 }
 
@@ -253,11 +251,10 @@ func pendingCalls(t *agui.Tracker, step agui.Step, run thread.RunID, tools []str
 	return agui.AppendCalls(agui.PendingCalls(t.Unanswered(), step, tools), string(run))
 }
 
-// pendingAfter tells what waits after a run (AG-UI 1.0, section 9): a finished run sets or clears it, one that
-// failed leaves it.
+// pendingAfter tells what waits after a run (AG-UI 1.0, section 9): RUN_FINISHED sets or clears it, RUN_ERROR leaves
+// it.
 func pendingAfter(interrupts, calls []byte, over *conclusion) (nowInterrupts, nowCalls []byte) {
-	switch over.end.Outcome {
-	case thread.OutcomeWaiting, thread.OutcomeFinished, thread.OutcomeStopped:
+	if over.end.Finished() {
 		return over.pending, over.calls
 	}
 	return interrupts, calls

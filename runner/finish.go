@@ -150,6 +150,9 @@ func ending(t *agui.Tracker, run thread.Run, entries []thread.Entry, last agui.S
 	var events [][]byte
 	if last.Terminal {
 		end = endOf(last)
+		if end.Code == stoppedError.Code && end.Message == stoppedError.Message {
+			end = stoppedError // which the owner wrote
+		}
 	} else {
 		var err error
 		if events, err = closing(t, run, end); err != nil {

@@ -59,8 +59,7 @@ func (s *shelf) answer(run thread.Run) error {
 
 // settle notes what waits once a run has ended.
 func (s *shelf) settle(run thread.Run) {
-	switch run.End.Outcome {
-	case thread.OutcomeWaiting, thread.OutcomeFinished, thread.OutcomeStopped:
+	if run.End.Finished() {
 		s.pending, s.calls = run.Pending, run.Calls
 		return
 	}

@@ -46,6 +46,8 @@ type Config struct {
 	QueueBytes int
 	// MaxQueue bounds the requests that wait on one thread. Default 16.
 	MaxQueue int
+	// StopTerminal says with which event a stopped run ends. Default [StopFinished].
+	StopTerminal StopTerminal
 	// Logger gets a line when a run starts, ends, is stopped or reclaimed. Default [slog.Default].
 	Logger *slog.Logger
 }
@@ -59,6 +61,7 @@ func (c Config) withDefaults() Config {
 	c.MaxRunBytes = cmp.Or(c.MaxRunBytes, 256<<20)
 	c.QueueBytes = cmp.Or(c.QueueBytes, 4<<20)
 	c.MaxQueue = cmp.Or(c.MaxQueue, 16)
+	c.StopTerminal = cmp.Or(c.StopTerminal, StopFinished)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
 }

@@ -12,8 +12,32 @@ import (
 // errStopped is the cause with which a stopped run's context ends.
 var errStopped = errors.New("the run was stopped")
 
-func stopped(by string) conclusion {
-	return conclusion{end: thread.End{Outcome: thread.OutcomeStopped, By: by}, cause: errStopped}
+// StopTerminal is a form of the terminal event of stopped runs.
+type StopTerminal string
+
+const (
+	// StopFinished ends them with RUN_FINISHED and the cancelled outcome, as AG-UI 1.0 has it (section 8). It clears
+	// the interrupts that wait for an answer.
+	StopFinished StopTerminal = "finished"
+	// StopError ends them with RUN_ERROR, whose code is "stopped": for clients from before 1.0, which read every
+	// RUN_FINISHED as success. It leaves the interrupts that wait as they are (section 9).
+	StopError StopTerminal = "error"
+)
+
+// stoppedError is how runs end that are stopped, where they end with RUN_ERROR.
+var stoppedError = thread.End{
+	Outcome: thread.OutcomeStopped, Code: "stopped",
+	Message: "The run was stopped.",
+}
+
+// stopped concludes a run for somebody. In either form its outcome is [thread.OutcomeStopped].
+func (r *Runner) stopped(by string) conclusion {
+	end := thread.End{Outcome: thread.OutcomeStopped}
+	if r.cfg.StopTerminal == StopError {
+		end = stoppedError
+	}
+	end.By = by
+	return conclusion{end: end, cause: errStopped}
 }
 
 // Stop ends the thread's active run: the one named, or any if run is empty. When it returns Stopped, the agent's
@@ -37,7 +61,7 @@ func (r *Runner) Stop(ctx context.Context, id thread.ID, run thread.RunID, by st
 	if run != "" && e.run.ID != run {
 		return thread.Stopped{}, nil
 	}
-	e.conclude(stopped(by))
+	e.conclude(r.stopped(by))
 	select {
 	case <-e.ended:
 	case <-ctx.Done():

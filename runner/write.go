@@ -83,7 +83,7 @@ func closing(t *agui.Tracker, run thread.Run, end thread.End) ([][]byte, error) 
 		events = append(events, started)
 	}
 	events = append(events, t.Closers()...)
-	if end.Outcome == thread.OutcomeStopped {
+	if end.Finished() {
 		events = append(events, agui.RunCancelled(string(run.Thread), string(run.ID)))
 	} else {
 		events = append(events, agui.RunError(end.Message, end.Code))

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/threadcast/threadcast/runner"
 )
 
 // config is what the process is told: by flags, over the environment, over a file, over defaults.
@@ -26,13 +28,10 @@ type config struct {
 	LogFormat    string
 	Insecure     bool
 	Grace        time.Duration
-	Lease        time.Duration
-	StopGrace    time.Duration
-	Retention    time.Duration
 	Ping         time.Duration
 	WriteTimeout time.Duration
 	MaxFrame     int
-	MaxEvent     int
+	Run          runner.Config // Lease, StopGrace, Retention, MaxEventBytes and StopTerminal of it
 }
 
 // setting is one row of the configuration table: the flag --name, the variable THREADCAST_NAME, and the key name of the file.
@@ -83,13 +82,20 @@ var settings = []setting{
 		duration(4*time.Second, func(c *config) *time.Duration { return &c.Grace })},
 	{"lease", "DURATION", "15s", false,
 		"how long a run stays with a node that is not heard of",
-		duration(300*time.Millisecond, func(c *config) *time.Duration { return &c.Lease })},
+		duration(300*time.Millisecond, func(c *config) *time.Duration { return &c.Run.Lease })},
 	{"stop-grace", "DURATION", "1s", false,
 		"how long an agent may take to return once it was cancelled, before it is abandoned",
-		duration(time.Millisecond, func(c *config) *time.Duration { return &c.StopGrace })},
+		duration(time.Millisecond, func(c *config) *time.Duration { return &c.Run.StopGrace })},
+	{"stop-terminal", "FORM", string(runner.StopFinished), false,
+		"how a stopped run ends: finished is RUN_FINISHED with the cancelled outcome; error is RUN_ERROR with code stopped, " +
+			"for clients from before AG-UI 1.0, which read the former as success",
+		func(c *config, s string) error {
+			c.Run.StopTerminal = runner.StopTerminal(s)
+			return oneOf(s, string(runner.StopFinished), string(runner.StopError))
+		}},
 	{"retention", "DURATION", "5m", false,
 		"how long a finished run stays in the live log, where a returning viewer finds each of its events",
-		duration(time.Second, func(c *config) *time.Duration { return &c.Retention })},
+		duration(time.Second, func(c *config) *time.Duration { return &c.Run.Retention })},
 	{"ping", "DURATION", "20s", false,
 		"time between two pings to a socket; at most 25s, as proxies close what is silent for longer",
 		func(c *config, s string) error {
@@ -105,7 +111,7 @@ var settings = []setting{
 	{"max-frame", "BYTES", "4194304", false, "greatest size of a frame or request from a client",
 		number(1024, func(c *config) *int { return &c.MaxFrame })},
 	{"max-event", "BYTES", "8388608", false, "greatest size of one event of an agent; a larger one fails its run",
-		number(1024, func(c *config) *int { return &c.MaxEvent })},
+		number(1024, func(c *config) *int { return &c.Run.MaxEventBytes })},
 }
 
 func boolean(field func(*config) *bool) func(*config, string) error {

@@ -56,7 +56,7 @@ func TestDefaultsAreAWorkingConfiguration(t *testing.T) {
 	if c.Listen != "127.0.0.1:8080" || c.Database != "threadcast.db" || c.Agents != nil || c.Insecure {
 		t.Errorf("the defaults are %+v", c)
 	}
-	if c.Lease != 15*time.Second || c.Grace != 15*time.Second || c.Retention != 5*time.Minute || c.LogLevel != slog.LevelInfo {
+	if c.Run.Lease != 15*time.Second || c.Grace != 15*time.Second || c.Run.Retention != 5*time.Minute || c.LogLevel != slog.LevelInfo {
 		t.Errorf("the defaults are %+v", c)
 	}
 }
@@ -141,6 +141,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		"not a number":            {args: []string{"--max-frame", "4M"}, want: "must be a number of at least 1024"},
 		"not a level":             {args: []string{"--log-level", "loud"}, want: "--log-level"},
 		"not a format":            {args: []string{"--log-format", "xml"}, want: "must be one of text, json"},
+		"not a form of a stop":    {args: []string{"--stop-terminal", "cancelled"}, want: "must be one of finished, error"},
 		"not a boolean":           {args: []string{"--insecure=perhaps"}, want: "must be true or false"},
 		"in a variable":           {env: map[string]string{"THREADCAST_GRACE": "soon"}, want: `THREADCAST_GRACE: "soon"`},
 		"in the file":             {file: "grace: soon\n", want: "grace in "},

@@ -85,7 +85,7 @@ func listenError(addr string, err error) error {
 
 // open makes the parts and finishes what an earlier process left.
 func (a *app) open(ctx context.Context) (err error) {
-	if a.agents, err = newAgents(a.cfg.Agents, a.cfg.MaxEvent); err != nil {
+	if a.agents, err = newAgents(a.cfg.Agents, a.cfg.Run.MaxEventBytes); err != nil {
 		return err
 	}
 	if a.file, err = sqlitefile.Open(ctx, a.cfg.Database, sqlitefile.Options{}); err != nil {
@@ -102,10 +102,9 @@ func (a *app) open(ctx context.Context) (err error) {
 		Log: a.live, Leaser: a.live, Owners: a.live,
 		History: a.past, Records: a.past, Backlog: a.past, Line: a.past, Story: a.past, Board: a.hub,
 	}
-	a.runner = runner.New(stores, a.agents.byID, a.agents.list[0].ID, runner.Config{
-		Node: cmp.Or(a.cfg.Node, hostname()), Lease: a.cfg.Lease, StopGrace: a.cfg.StopGrace,
-		Retention: a.cfg.Retention, MaxEventBytes: a.cfg.MaxEvent, Logger: a.log,
-	})
+	run := a.cfg.Run
+	run.Node, run.Logger = cmp.Or(a.cfg.Node, hostname()), a.log
+	a.runner = runner.New(stores, a.agents.byID, a.agents.list[0].ID, run)
 	parts := web.Parts{
 		Hub: a.hub, Runs: a.runner, Directory: a.past, Agents: a.agents.list,
 		NoPage: []byte(static.NotBuilt), Ready: a.ready,

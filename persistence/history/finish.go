@@ -144,15 +144,7 @@ func saveRun(tx *gorm.DB, t Thread, row AgentRun, run savedRun) error {
 
 // replacesPending tells whether the end of a run changes what waits for an answer on its thread: RUN_FINISHED
 // does, RUN_ERROR leaves it untouched (AG-UI 1.0, section 9).
-func replacesPending(run thread.Run) bool {
-	switch run.End.Outcome {
-	case thread.OutcomeFinished, thread.OutcomeWaiting:
-		return true
-	case thread.OutcomeStopped:
-		return run.End.Code == "" || len(run.Pending) > 0
-	}
-	return len(run.Pending) > 0
-}
+func replacesPending(run thread.Run) bool { return run.End.Finished() || len(run.Pending) > 0 }
 
 // nowPending is what waits for an answer once run has ended, if that changes.
 func nowPending(run thread.Run) string {

@@ -17,6 +17,7 @@ func testPending(b *bench) {
 		{"stopped by RUN_FINISHED clears", thread.End{Outcome: thread.OutcomeStopped, By: "me"}, "", ""},
 		{"stopped by RUN_ERROR leaves", thread.End{Outcome: thread.OutcomeStopped, Code: "stopped"}, "", first},
 		{"failed leaves", thread.End{Outcome: thread.OutcomeFailed, Code: "x"}, "", first},
+		{"timed out by RUN_FINISHED clears", thread.End{Outcome: thread.OutcomeTimedOut, Message: "too long"}, "", ""},
 		{"timed out leaves", thread.End{Outcome: thread.OutcomeTimedOut, Code: "x"}, "", first},
 		{"lost leaves", thread.End{Outcome: thread.OutcomeLost, Code: "x"}, "", first},
 		{"shut down leaves", thread.End{Outcome: thread.OutcomeShutDown, Code: "x"}, "", first},

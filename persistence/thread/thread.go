@@ -81,6 +81,19 @@ type End struct {
 	By      string  `json:"by,omitempty"`      // who stopped it
 }
 
+// Finished tells whether RUN_FINISHED ended the run, rather than RUN_ERROR: it settles what waits for an answer (AG-UI
+// 1.0, section 9).
+func (e End) Finished() bool {
+	switch e.Outcome {
+	case OutcomeFinished, OutcomeWaiting:
+		return true
+	case OutcomeStopped, OutcomeTimedOut:
+		return e.Code == ""
+	case OutcomeFailed, OutcomeLost, OutcomeShutDown:
+	}
+	return false
+}
+
 // Event is one event of a finished run, as history keeps it: after compaction it stands for the entries
 // First to Last of the live log, both included.
 type Event struct {
