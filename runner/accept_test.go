@@ -71,7 +71,7 @@ func TestAcceptOnABusyThread(t *testing.T) {
 			r := b.node(agent)
 			since := time.Now()
 			b.begin(r, "t", "r1")
-			b.pass(time.Hour)
+			b.pass(50 * time.Minute)
 			_, err := r.Run(b.Context(), request("t", "r2"))
 			busy, ok := errors.AsType[*thread.RunningError](err)
 			if !ok || !errors.Is(err, thread.ErrRunning) {

@@ -26,6 +26,7 @@ func (e *execution) drive(s *slot) {
 	})
 	defer vacate()
 
+	defer e.clock()()
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)

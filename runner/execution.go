@@ -61,9 +61,8 @@ func newExecution(r *Runner, lease thread.Lease, run thread.Run, o order) *execu
 
 // emit takes one event of the agent.
 func (e *execution) emit(event []byte) error {
-	if len(event) > e.r.cfg.MaxEventBytes {
-		err := fmt.Errorf("an event of %d bytes is over the limit of %d", len(event), e.r.cfg.MaxEventBytes)
-		e.conclude(failure("event_too_large", "The agent sent an event that is too large: "+err.Error()+".", err))
+	event, err := e.admit(event)
+	if err != nil {
 		return err
 	}
 	if !utf8.Valid(event) {
@@ -72,14 +71,14 @@ func (e *execution) emit(event []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for e.over == nil && e.queue.bytes > e.r.cfg.QueueBytes {
+		e.queue.blocked = true
 		e.changed.Wait()
+		e.queue.blocked = false
 	}
 	if e.over != nil {
 		return errOver
 	}
-	if e.queue.total+len(event) > e.r.cfg.MaxRunBytes {
-		err := fmt.Errorf("the events of the run are over the limit of %d bytes", e.r.cfg.MaxRunBytes)
-		e.concludeLocked(failure("run_too_large", "The agent sent more than a run may hold.", err))
+	if err := e.fits(event); err != nil {
 		return err
 	}
 	return e.accept(event)

@@ -139,6 +139,12 @@ type Story interface {
 	Answered(ctx context.Context, id thread.ID, answers []thread.Answer) error
 }
 
+// Results keeps what tools answered that is too large for the live log.
+type Results interface {
+	// SaveResult stores a result. Storing it again changes nothing.
+	SaveResult(ctx context.Context, result thread.Result) error
+}
+
 // Board is told what changes on a thread besides its events. Its methods must not block.
 type Board interface {
 	// Changed tells that what waits on the thread has changed: its queue, or what it asks for.

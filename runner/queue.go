@@ -11,12 +11,18 @@ type queue struct {
 	events [][]byte
 	bytes  int
 	total  int // bytes of all events that ever were in it
+	count  int // how many those are
+
+	blocked bool // the agent waits until there is room
+	apart   int  // bytes of results that were kept apart
+	results int  // how many those are
 }
 
 func (q *queue) push(event []byte) {
 	q.events = append(q.events, event)
 	q.bytes += len(event)
 	q.total += len(event)
+	q.count++
 }
 
 // take removes as many events as go into one append.

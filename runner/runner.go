@@ -24,7 +24,8 @@ type Stores struct {
 	Backlog Backlog
 	Line    Line
 	Story   Story
-	Board   Board // may be nil
+	Results Results // may be nil: then a result that is too large fails its run
+	Board   Board   // may be nil
 }
 
 // Config holds what a runner may be told. The zero value of a field takes its default.
@@ -38,8 +39,16 @@ type Config struct {
 	StopGrace time.Duration
 	// Retention is how long a finished run stays in the live log, for exact resumption. Default 5 min.
 	Retention time.Duration
+	// MaxRunTime is how long a run may take. Default 24 h.
+	MaxRunTime time.Duration
+	// MaxSilence is how long an agent may say nothing. Default 1 h.
+	MaxSilence time.Duration
+	// MaxEvents bounds the events of one run. Default 1,000,000.
+	MaxEvents int
 	// MaxEventBytes bounds one event. Default 8 MiB.
 	MaxEventBytes int
+	// MaxResultBytes bounds a TOOL_CALL_RESULT, which is kept apart if it is over MaxEventBytes. Default 64 MiB.
+	MaxResultBytes int
 	// MaxRunBytes bounds all events of one run, which are kept in memory until they are saved. Default 256 MiB.
 	MaxRunBytes int
 	// QueueBytes bounds what an agent may be ahead of the log before it has to wait. Default 4 MiB.
@@ -57,6 +66,10 @@ func (c Config) withDefaults() Config {
 	c.Lease = cmp.Or(c.Lease, 15*time.Second)
 	c.StopGrace = cmp.Or(c.StopGrace, time.Second)
 	c.Retention = cmp.Or(c.Retention, 5*time.Minute)
+	c.MaxRunTime = cmp.Or(c.MaxRunTime, 24*time.Hour)
+	c.MaxSilence = cmp.Or(c.MaxSilence, time.Hour)
+	c.MaxEvents = cmp.Or(c.MaxEvents, 1_000_000)
+	c.MaxResultBytes = cmp.Or(c.MaxResultBytes, 64<<20)
 	c.MaxEventBytes = cmp.Or(c.MaxEventBytes, 8<<20)
 	c.MaxRunBytes = cmp.Or(c.MaxRunBytes, 256<<20)
 	c.QueueBytes = cmp.Or(c.QueueBytes, 4<<20)

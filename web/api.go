@@ -20,14 +20,24 @@ func (s *Server) listAgents(c echo.Context) error {
 
 // threadID reads the thread's id from the path.
 func threadID(c echo.Context) (thread.ID, error) {
-	id := c.Param("id")
-	if c.Request().URL.RawPath != "" { // else echo took the parameter from the unescaped path
-		var err error
-		if id, err = url.PathUnescape(id); err != nil {
-			return "", badInput("the thread id in the path is not properly escaped")
-		}
+	id, err := param(c, "id")
+	if err != nil {
+		return "", err
 	}
 	return thread.ID(id), thread.CheckID("thread id", id)
+}
+
+// param reads a parameter from the path.
+func param(c echo.Context, name string) (string, error) {
+	text := c.Param(name)
+	if c.Request().URL.RawPath == "" {
+		return text, nil // echo took it from the unescaped path
+	}
+	text, err := url.PathUnescape(text)
+	if err != nil {
+		return "", badInput("the path is not properly escaped")
+	}
+	return text, nil
 }
 
 // known returns what is known of the thread in the path, or [thread.ErrNotFound].
@@ -136,6 +146,30 @@ func (s *Server) deleteThread(c echo.Context) error {
 		return absent(id, err)
 	}
 	return c.NoContent(http.StatusNoContent)
+}
+
+// getResult answers with the content of a TOOL_CALL_RESULT that was kept apart, as the agent sent it.
+func (s *Server) getResult(c echo.Context) error {
+	id, err := threadID(c)
+	if err != nil {
+		return err
+	}
+	run, err := param(c, "run")
+	if err != nil {
+		return err
+	}
+	place, err := strconv.Atoi(c.Param("place"))
+	if err != nil || place < 1 {
+		return badInput("the number of a result must be 1 or more")
+	}
+	result, err := s.Directory.Result(c.Request().Context(), id, thread.RunID(run), place)
+	if errors.Is(err, thread.ErrNotFound) {
+		return fmt.Errorf("%w: run %q of thread %q has no result %d", thread.ErrNotFound, run, id, place)
+	}
+	if err != nil {
+		return err
+	}
+	return c.JSONBlob(http.StatusOK, result.Content)
 }
 
 // postRun starts a run over HTTP, with the payload of the socket's run.

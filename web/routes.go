@@ -30,6 +30,7 @@ func (s *Server) Register(e *echo.Echo) {
 		{reading, "/api/threads/:id", s.getThread},
 		{[]string{http.MethodDelete}, "/api/threads/:id", s.deleteThread},
 		{reading, "/api/threads/:id/events", s.getEvents},
+		{reading, "/api/threads/:id/runs/:run/results/:place", s.getResult},
 		{[]string{http.MethodPost}, "/api/threads/:id/runs", s.postRun},
 		{[]string{http.MethodPost}, "/api/threads/:id/stop", s.postStop},
 	} {

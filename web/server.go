@@ -36,6 +36,8 @@ type Directory interface {
 	Runs(ctx context.Context, id thread.ID, after uint64, limit int) ([]thread.Run, error)
 	// Thread returns what is known of a thread, or [thread.ErrNotFound].
 	Thread(ctx context.Context, id thread.ID) (thread.Thread, error)
+	// Result returns what a tool answered, where that was kept apart; or [thread.ErrNotFound].
+	Result(ctx context.Context, id thread.ID, run thread.RunID, place int) (thread.Result, error)
 }
 
 // Agent is an agent as clients see it.

@@ -110,8 +110,21 @@ var settings = []setting{
 		duration(100*time.Millisecond, func(c *config) *time.Duration { return &c.WriteTimeout })},
 	{"max-frame", "BYTES", "4194304", false, "greatest size of a frame or request from a client",
 		number(1024, func(c *config) *int { return &c.MaxFrame })},
-	{"max-event", "BYTES", "8388608", false, "greatest size of one event of an agent; a larger one fails its run",
+	{"max-event", "BYTES", "8388608", false, "greatest size of one event of an agent; a larger one fails its run, unless it is a tool's result",
 		number(1024, func(c *config) *int { return &c.Run.MaxEventBytes })},
+	{"max-result", "BYTES", "67108864", false,
+		"greatest size of a tool's result; one that is larger than an event may be is kept apart, and the event says where",
+		number(1024, func(c *config) *int { return &c.Run.MaxResultBytes })},
+	{"max-run", "BYTES", "268435456", false, "greatest size of all events of a run; what sends more fails",
+		number(1024, func(c *config) *int { return &c.Run.MaxRunBytes })},
+	{"max-events", "NUMBER", "1000000", false, "most events of a run; what sends more fails",
+		number(2, func(c *config) *int { return &c.Run.MaxEvents })},
+	{"max-run-time", "DURATION", "24h", false, "how long a run may take; then it ends as timed out",
+		duration(time.Millisecond, func(c *config) *time.Duration { return &c.Run.MaxRunTime })},
+	{"max-silence", "DURATION", "1h", false, "how long an agent may say nothing; then its run ends as timed out",
+		duration(time.Millisecond, func(c *config) *time.Duration { return &c.Run.MaxSilence })},
+	{"max-queue", "NUMBER", "16", false, "how many runs may wait for their turn on one thread",
+		number(1, func(c *config) *int { return &c.Run.MaxQueue })},
 }
 
 func boolean(field func(*config) *bool) func(*config, string) error {

@@ -74,12 +74,15 @@ type runRequest struct {
 	RunID    string          `json:"runId,omitempty"`
 	Messages json.RawMessage `json:"messages"`
 	Resume   json.RawMessage `json:"resume,omitempty"`
+	OnBusy   string          `json:"onBusy,omitempty"`
+	Tools    json.RawMessage `json:"tools,omitempty"`
 }
 
 // accepted is the answer to a request for a run.
 type accepted struct {
 	RunID  string `json:"runId"`
 	Cursor string `json:"cursor"`
+	Queued int    `json:"queued"`
 }
 
 // says are the messages of a run: one of a user.
@@ -113,6 +116,12 @@ type status struct {
 	StartedAt *time.Time      `json:"startedAt"`
 	Outcome   string          `json:"outcome"`
 	Pending   json.RawMessage `json:"pending"`
+
+	PendingToolCalls json.RawMessage `json:"pendingToolCalls"`
+	Queue            []struct {
+		RunID string `json:"runId"`
+		Title string `json:"title"`
+	} `json:"queue"`
 }
 
 // runInfo is what the API tells of a run.

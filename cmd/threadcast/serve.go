@@ -85,7 +85,7 @@ func listenError(addr string, err error) error {
 
 // open makes the parts and finishes what an earlier process left.
 func (a *app) open(ctx context.Context) (err error) {
-	if a.agents, err = newAgents(a.cfg.Agents, a.cfg.Run.MaxEventBytes); err != nil {
+	if a.agents, err = newAgents(a.cfg.Agents, max(a.cfg.Run.MaxEventBytes, a.cfg.Run.MaxResultBytes)); err != nil {
 		return err
 	}
 	if a.file, err = sqlitefile.Open(ctx, a.cfg.Database, sqlitefile.Options{}); err != nil {
@@ -100,7 +100,7 @@ func (a *app) open(ctx context.Context) (err error) {
 	a.hub = hub.New(a.live, a.past, hub.Config{Compact: runner.Compact, Damaged: damaged})
 	stores := runner.Stores{
 		Log: a.live, Leaser: a.live, Owners: a.live,
-		History: a.past, Records: a.past, Backlog: a.past, Line: a.past, Story: a.past, Board: a.hub,
+		History: a.past, Records: a.past, Backlog: a.past, Line: a.past, Story: a.past, Results: a.past, Board: a.hub,
 	}
 	run := a.cfg.Run
 	run.Node, run.Logger = cmp.Or(a.cfg.Node, hostname()), a.log

@@ -111,7 +111,7 @@ func (h *History) DeleteThread(ctx context.Context, id thread.ID) error {
 		if t.Deleted != 0 {
 			return thread.ErrNotFound
 		}
-		for _, model := range []any{&AgentRun{}, &RunState{}, &ThreadMessage{}, &ThreadAnswer{}, &QueuedRun{}} {
+		for _, model := range []any{&AgentRun{}, &RunState{}, &ThreadMessage{}, &ThreadAnswer{}, &QueuedRun{}, &RunResult{}} {
 			if err := tx.Where("thread_id = ?", Text(id)).Delete(model).Error; err != nil {
 				return err
 			}

@@ -111,6 +111,17 @@ type ThreadAnswer struct {
 // TableName is the table of a [ThreadAnswer].
 func (ThreadAnswer) TableName() string { return "thread_answers" }
 
+// RunResult is a row of run_results: what a tool answered that is too large for the live log.
+type RunResult struct {
+	ThreadID Text   `gorm:"primaryKey"`
+	Number   uint64 `gorm:"primaryKey;autoIncrement:false"` // of the run
+	Place    int    `gorm:"primaryKey;autoIncrement:false"` // 1 for the first of the run
+	Content  string // JSON
+}
+
+// TableName is the table of a [RunResult].
+func (RunResult) TableName() string { return "run_results" }
+
 // QueuedRun is a row of queued_runs: a request that waits for the active run of its thread to end.
 type QueuedRun struct {
 	ID       int64 `gorm:"primaryKey;autoIncrement"` // grows in the order of asking

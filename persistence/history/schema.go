@@ -21,6 +21,7 @@ var migrations = []migration{
 	{version: 3, statements: []string{
 		createThreadAnswers,
 		createQueuedRuns,
+		createRunResults,
 		`CREATE INDEX idx_queued_runs_thread ON queued_runs (thread_id, id)`,
 		`ALTER TABLE run_state ADD COLUMN pending_calls text NOT NULL DEFAULT ''`,
 		`ALTER TABLE agent_runs ADD COLUMN discarded {int} NOT NULL DEFAULT 0`,
@@ -94,6 +95,14 @@ const createThreadAnswers = `CREATE TABLE thread_answers (
 	digest     text  NOT NULL DEFAULT '',
 	PRIMARY KEY (thread_id, kind, answer_key)
 ){strict_keyed}`
+
+const createRunResults = `CREATE TABLE run_results (
+	thread_id {key} NOT NULL,
+	number    {int} NOT NULL,
+	place     {int} NOT NULL,
+	content   text  NOT NULL,
+	PRIMARY KEY (thread_id, number, place)
+){strict}`
 
 const createQueuedRuns = `CREATE TABLE queued_runs (
 	id         {serial},

@@ -50,6 +50,12 @@ type Story interface {
 	IdleQueues(ctx context.Context, limit int) ([]thread.ID, error)
 }
 
+// Results keeps what is too large for the live log.
+type Results interface {
+	SaveResult(ctx context.Context, result thread.Result) error
+	Result(ctx context.Context, id thread.ID, run thread.RunID, place int) (thread.Result, error)
+}
+
 // Breaker does to stored rows what no program should: the driver's test supplies it.
 type Breaker interface {
 	// Damage cuts off a part of the stored events of a finished run.
@@ -65,6 +71,7 @@ type History interface {
 	Lists
 	Line
 	Story
+	Results
 	Breaker
 }
 
@@ -89,6 +96,7 @@ func Run(t *testing.T, open func(t *testing.T) History) {
 		{"answers", testAnswers},
 		{"queue", testQueue},
 		{"discard", testDiscard},
+		{"results", testResults},
 		{"concurrency", testConcurrency},
 		{"context", testContext},
 	}

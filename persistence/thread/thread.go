@@ -131,6 +131,15 @@ type Run struct {
 // Cursor is the position right after the last entry of a finished run.
 func (r Run) Cursor() Cursor { return Cursor{Run: r.Number, Seq: r.LastSeq} }
 
+// Result is what a tool answered, where that is too large for the live log.
+type Result struct {
+	Thread  ID
+	RunID   RunID
+	Run     uint64
+	Place   int    // 1 for the first of the run
+	Content []byte // the JSON of TOOL_CALL_RESULT.content, as the agent sent it
+}
+
 // Thread is one thread, as history knows it.
 type Thread struct {
 	ID       ID
