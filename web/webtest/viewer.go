@@ -39,6 +39,7 @@ type Viewer struct {
 	Runs     []*Run // in the order in which they came
 	CaughtUp int    // how many caught_up came in the present membership
 	Resets   int    // how many reset came in all
+	Replaces bool   // runs may be replaced: then they are missing, or vanish wherever the viewer is
 	Deleted  bool   // thread_deleted came
 	Frames   int    // how many ag_ui_events came in all
 	// Exact makes the viewer insist that every event stands for one seq, as in a run that is not compacted.
@@ -199,14 +200,15 @@ func (v *Viewer) events(p Push) error {
 		return v.wrong(p, "it has fewer events than seqs")
 	}
 	for _, event := range e.Events {
-		var head struct{ Type string }
-		if err := json.Unmarshal(event, &head); err != nil {
+		var head map[string]json.RawMessage // by exact names, which a struct would not match
+		var kind string
+		if err := cmp.Or(json.Unmarshal(event, &head), json.Unmarshal(head["type"], &kind)); err != nil {
 			return v.wrong(p, err.Error())
 		}
 		if r.Terminal() {
 			return v.wrong(p, "the run had its terminal event already")
 		}
-		r.Events, r.Types = append(r.Events, event), append(r.Types, head.Type)
+		r.Events, r.Types = append(r.Events, event), append(r.Types, kind)
 	}
 	if v.Exact && uint64(len(r.Events)) < to-r.From && !r.Terminal() {
 		return v.wrong(p, "the run has fewer events than seqs")
@@ -238,7 +240,7 @@ func (v *Viewer) follow(id, from string) (*Run, error) {
 	case from == v.Cursor:
 	case number <= at || seq != 0:
 		return nil, errors.New("it does not begin where the viewer is")
-	case at != 0 && number != at+1:
+	case at != 0 && number != at+1 && !v.Replaces:
 		return nil, errors.New("runs in between are missing")
 	case last != nil && last.Number == at && !last.Terminal():
 		return nil, errors.New("the run before it had no terminal event")
@@ -260,10 +262,10 @@ func (v *Viewer) reset(p Push) error {
 		return v.wrong(p, err.Error())
 	}
 	number, seq, err := parseCursor(e.From)
-	if err != nil || seq != 0 {
+	if err != nil || seq != 0 && !v.Replaces {
 		return v.wrong(p, "from is not the beginning of a run")
 	}
-	if at, _, _ := parseCursor(v.Cursor); e.RunID != nil && number != at {
+	if at, _, _ := parseCursor(v.Cursor); e.RunID != nil && number != at && !v.Replaces {
 		return v.wrong(p, "it is not the run in which the viewer is")
 	}
 	v.Runs = slices.DeleteFunc(v.Runs, func(r *Run) bool { return e.RunID == nil || r.ID == *e.RunID })
