@@ -18,3 +18,14 @@ func Expand(events [][]byte) ([][]byte, error) {
 	}
 	return out, nil
 }
+
+// Counted returns what a reducer counts for everything that it holds, and what that comes to when it is counted afresh.
+func Counted(r *Reducer) (used, afresh int) {
+	for h := r.messages.first; h != nil; h = h.next {
+		afresh += heldBytes + h.body.bulk()
+	}
+	if r.state != nil {
+		afresh += r.state.root.bulk()
+	}
+	return r.budget.used, afresh
+}

@@ -10,11 +10,11 @@ import (
 // Why a patch was not applied; the document is then as before. errPatch is certain: no consumer applies it. With
 // errUnsure consumers differ: the standard refuses the patch, while the JavaScript that most of them run makes something
 // of it, such as an index with a leading zero. What is unsure must be left to them. With errBulk the patch would apply,
-// but its copies make more of the document than its limit allows.
+// but it makes more of the document than its limit or its room allows.
 var (
 	errPatch  = errors.New("patch does not apply")
 	errUnsure = errors.New("consumers differ on this patch")
-	errBulk   = errors.New("patch copies too much")
+	errBulk   = errors.New("patch makes too much")
 )
 
 // operation is one operation of a JSON Patch.
@@ -93,6 +93,10 @@ type document struct {
 	undo   []func()
 	copied int // bytes that copies took so far, in text and in memory, whether or not they lasted
 	limit  int // of copied; 0 if there is none
+
+	bounded bool // by room
+	room    int  // how much the document may grow in the next patch
+	grown   int  // by how much it grew in the last one
 }
 
 // patch applies all operations or none (RFC 6902). The values of ops become part of the document.
@@ -112,21 +116,23 @@ func (d *document) patch(ops []operation) error {
 func (d *document) apply(op operation) error {
 	switch op.name {
 	case "add":
-		return d.add(op.path, newNode(op.value))
+		n := newNode(op.value)
+		return d.add(op.path, n, d.bulk(n))
 	case "replace":
-		return d.replace(op.path, newNode(op.value))
+		n := newNode(op.value)
+		return d.replace(op.path, n, d.bulk(n))
 	case "remove":
 		if len(op.path) == 0 {
-			return d.replace(nil, newNode([]byte("null")))
+			null := newNode([]byte("null"))
+			return d.replace(nil, null, d.bulk(null))
 		}
-		_, err := d.remove(op.path)
+		gone, err := d.remove(op.path)
+		if err == nil {
+			err = d.grow(-d.bulk(gone))
+		}
 		return err
 	case "test":
-		n, err := d.at(op.path)
-		if err == nil && !n.equal(newNode(op.value)) {
-			err = errPatch
-		}
-		return err
+		return d.test(op)
 	}
 	// A move or copy.
 	n, err := d.at(op.from)
@@ -141,15 +147,54 @@ func (d *document) apply(op operation) error {
 	return d.move(op)
 }
 
+// test compares. What it compares with is looked into for that, and needs room as long.
+func (d *document) test(op operation) error {
+	n, err := d.at(op.path)
+	if err != nil {
+		return err
+	}
+	with := newNode(op.value)
+	if size := d.bulk(with); size > 0 && d.grown+size > d.room {
+		return errBulk
+	}
+	if !n.equal(with) {
+		return errPatch
+	}
+	return nil
+}
+
+// bulk is what a value counts for where room is limited.
+func (d *document) bulk(n *node) int {
+	if !d.bounded {
+		return 0
+	}
+	return n.bulk()
+}
+
+// grow notes that the document grows by n bytes, or shrinks, unless there is no room for that.
+func (d *document) grow(n int) error {
+	if !d.bounded {
+		return nil
+	}
+	if n > 0 && d.grown+n > d.room {
+		return errBulk
+	}
+	d.grown += n
+	return nil
+}
+
 // copy puts a clone of n in its place, unless the document's limit does not leave room for it. Only copies need a
 // limit: the rest of a document was spelled out in the events.
 func (d *document) copy(path []string, n *node) error {
 	if d.limit > 0 {
+		if d.copied > d.limit {
+			return errBulk
+		}
 		if d.copied += n.weight(); d.copied > d.limit {
 			return errBulk
 		}
 	}
-	return d.put(path, n.clone())
+	return d.put(path, n.clone(), d.bulk(n))
 }
 
 func (d *document) move(op operation) error {
@@ -163,12 +208,12 @@ func (d *document) move(op operation) error {
 	if err != nil {
 		return err
 	}
-	return d.put(op.path, n)
+	return d.put(op.path, n, 0)
 }
 
 // put is add for the target of a move or copy, which JavaScript clients append where an index lies too far out.
-func (d *document) put(path []string, value *node) error {
-	err := d.add(path, value)
+func (d *document) put(path []string, value *node, size int) error {
+	err := d.add(path, value, size)
 	if err == nil || len(path) == 0 {
 		return err
 	}
@@ -264,9 +309,11 @@ func (d *document) parent(path []string) (*node, string, error) {
 	return n, path[last], nil
 }
 
-func (d *document) add(path []string, value *node) error {
+// add puts a value where path leads, and makes room for it there. The value counts for size; 0 if it stood elsewhere
+// in the document before.
+func (d *document) add(path []string, value *node, size int) error {
 	if len(path) == 0 {
-		return d.replace(nil, value)
+		return d.replace(nil, value, size)
 	}
 	n, name, err := d.parent(path)
 	if err != nil {
@@ -274,11 +321,9 @@ func (d *document) add(path []string, value *node) error {
 	}
 	if !n.list {
 		if i := n.find(name); i >= 0 {
-			d.swap(n, i, value)
-			return nil
+			return d.swap(n, i, value, size)
 		}
-		d.insert(n, len(n.parts), part{name, quoted(name), value})
-		return nil
+		return d.insert(n, len(n.parts), part{name, quoted(name), value}, size)
 	}
 	i := len(n.parts)
 	if name != "-" {
@@ -287,24 +332,27 @@ func (d *document) add(path []string, value *node) error {
 	if err == nil && i > len(n.parts) {
 		err = errPatch
 	}
-	if err == nil {
-		d.insert(n, i, part{value: value})
+	if err != nil {
+		return err
 	}
-	return err
+	return d.insert(n, i, part{value: value}, size)
 }
 
-func (d *document) replace(path []string, value *node) error {
+func (d *document) replace(path []string, value *node, size int) error {
 	if len(path) == 0 {
 		old := d.root
+		if err := d.grow(size - d.bulk(old)); err != nil {
+			return err
+		}
 		d.root = value
 		d.undo = append(d.undo, func() { d.root = old })
 		return nil
 	}
 	n, i, err := d.existing(path)
-	if err == nil {
-		d.swap(n, i, value)
+	if err != nil {
+		return err
 	}
-	return err
+	return d.swap(n, i, value, size)
 }
 
 func (d *document) remove(path []string) (*node, error) {
@@ -314,7 +362,7 @@ func (d *document) remove(path []string) (*node, error) {
 	}
 	old := n.cut(i)
 	d.undo = append(d.undo, func() { n.put(i, old) })
-	return old.value, nil
+	return old.value, d.grow(-len(old.name))
 }
 
 // existing returns the opened value in which a pointer's target stands, and its place there.
@@ -327,13 +375,21 @@ func (d *document) existing(path []string) (*node, int, error) {
 	return n, i, err
 }
 
-func (d *document) insert(n *node, at int, p part) {
+func (d *document) insert(n *node, at int, p part, size int) error {
+	if err := d.grow(size + len(p.name)); err != nil {
+		return err
+	}
 	n.put(at, p)
 	d.undo = append(d.undo, func() { n.cut(at) })
+	return nil
 }
 
-func (d *document) swap(n *node, at int, value *node) {
+func (d *document) swap(n *node, at int, value *node, size int) error {
 	old := n.parts[at].value
+	if err := d.grow(size - d.bulk(old)); err != nil {
+		return err
+	}
 	n.parts[at].value = value
 	d.undo = append(d.undo, func() { n.parts[at].value = old })
+	return nil
 }

@@ -1,29 +1,28 @@
 package agui
 
-import "slices"
-
 // Rules R7 to R9: activities, and messages as a whole.
 
 // activity is R7.
 func (r *Reducer) activity(e *event) {
-	keep := string(e.raw(fReplace)) == "false"
-	i := slices.IndexFunc(r.messages, func(h *held) bool { return h.id == string(e.text(fMessageID)) })
-	if i < 0 {
-		r.messages = append(r.messages, newActivity(e))
+	old := r.messages.find(e.text(fMessageID))
+	if old != nil && string(e.raw(fReplace)) == "false" {
+		r.merge(old, e)
 		return
 	}
-	h := r.messages[i]
-	switch {
-	case h.role != "activity" && !keep:
-		r.messages[i] = newActivity(e)
-	case h.role == "activity" && !keep:
-		r.messages[i] = newActivity(e)
-		if old := h.body.get("metadata"); old != nil {
-			r.messages[i].body.set("metadata", old)
-			r.messages[i].merge(e)
+	h := newActivity(e)
+	if old == nil {
+		if r.add(h) {
+			r.merge(h, e)
 		}
-	default:
-		h.merge(e)
+		return
+	}
+	if kept := old.body.get("metadata"); kept != nil && old.role == "activity" {
+		h.body.set("metadata", kept)
+	}
+	h.size = heldBytes + h.body.bulk()
+	if r.budget.spend(h.size - old.size) {
+		r.messages.replace(old, h)
+		r.merge(h, e)
 	}
 }
 
@@ -31,16 +30,15 @@ func newActivity(e *event) *held {
 	h := create(e, fMessageID, "activity")
 	for _, f := range []field{fActivityType, fContent} {
 		if raw := e.raw(f); raw != nil {
-			h.body.set(fieldNames[f], newNode(raw))
+			h.body.set(fieldNames[f], newNode(own(raw)))
 		}
 	}
-	h.merge(e)
 	return h
 }
 
 // patchActivity is R8.
 func (r *Reducer) patchActivity(e *event) {
-	h := r.find(e.text(fMessageID))
+	h := r.messages.find(e.text(fMessageID))
 	if h == nil || h.role != "activity" {
 		return
 	}
@@ -49,13 +47,14 @@ func (r *Reducer) patchActivity(e *event) {
 		content = newNode([]byte("{}"))
 	}
 	doc := document{root: content}
-	if ops, ok := parsePatch(e.raw(fPatch)); ok && doc.patch(ops) == nil {
+	if grown, ok := r.budget.patch(&doc, e.raw(fPatch)); ok {
+		h.size += grown
 		h.body.set("content", doc.root)
 		if kind := e.raw(fActivityType); kind != nil {
-			h.body.set("activityType", newNode(kind))
+			r.set(h, h.body, "activityType", kind)
 		}
 	}
-	h.merge(e)
+	r.merge(h, e)
 }
 
 // restate is R9.
@@ -73,8 +72,11 @@ func (r *Reducer) restate(e *event) {
 	stays := outlives(e, has)
 	var next []*held
 	placed := map[string]bool{}
-	for _, h := range r.messages {
+	for h := r.messages.first; h != nil; h = h.next {
 		if g := given[h.id]; g != nil {
+			if placed[h.id] {
+				g = g.twin()
+			}
 			next = append(next, g)
 			placed[h.id] = true
 		} else if stays(h) {
@@ -86,7 +88,27 @@ func (r *Reducer) restate(e *event) {
 			next = append(next, h)
 		}
 	}
-	r.messages = next
+	r.replaceAll(next)
+}
+
+// twin is a message like h, for another place. What changes one later does not change the other, so that each counts for
+// itself.
+func (h *held) twin() *held {
+	return &held{id: h.id, role: h.role, known: h.known, body: h.body.clone(), size: h.size}
+}
+
+// replaceAll takes other messages instead of those held, if there is room for them.
+func (r *Reducer) replaceAll(messages []*held) {
+	size := 0
+	for h := r.messages.first; h != nil; h = h.next {
+		size -= h.size
+	}
+	for _, h := range messages {
+		size += h.size
+	}
+	if r.budget.spend(size) {
+		r.messages.reset(messages)
+	}
 }
 
 // outlives tells which messages stay though a snapshot does not have them: activities if it has none, and reasoning

@@ -28,6 +28,7 @@ type Step struct {
 	Interrupts []byte // of RUN_FINISHED with an interrupt: their JSON array; otherwise nil
 	Code       string // of RUN_ERROR; may be empty
 	Message    string // of RUN_ERROR
+	Usage      []byte // of RUN_FINISHED and RUN_ERROR: the JSON array as it came; nil if there is none (section 5.7)
 	// Pending is the pendingToolCallIds of a RUN_FINISHED that succeeded; nil if it has none.
 	Pending []string
 }
@@ -152,9 +153,15 @@ func (t *Tracker) create(id []byte) {
 
 func stepOf(e *event) Step {
 	s := Step{Type: e.typeName()}
+	if e.typ == runFinished || e.typ == runError {
+		s.Terminal = true
+		if usage := member(e.data, "usage"); isArray(usage) {
+			s.Usage = bytes.Clone(usage)
+		}
+	}
 	switch e.typ {
 	case runFinished:
-		s.Terminal, s.Outcome = true, "success"
+		s.Outcome = "success"
 		if raw := e.raw(fOutcome); raw != nil {
 			s.Outcome = text(member(raw, "type"))
 			switch s.Outcome {
@@ -165,7 +172,6 @@ func stepOf(e *event) Step {
 			}
 		}
 	case runError:
-		s.Terminal = true
 		s.Code, s.Message = string(e.text(fCode)), string(e.text(fMessage))
 	}
 	return s

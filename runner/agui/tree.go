@@ -13,6 +13,7 @@ type node struct {
 	list  bool           // opened as an array
 	parts []part         // members or elements, once opened
 	own   bool           // raw belongs to the node alone and may grow
+	full  bool           // no more is added to raw
 	index map[string]int // where the members are, if there are many; nil when it is not up to date
 }
 
@@ -152,6 +153,14 @@ func (n *node) bytes() []byte {
 		return n.raw
 	}
 	return n.append(nil)
+}
+
+// textOf is the text of a string member; empty if there is none.
+func (n *node) textOf(key string) string {
+	if v := n.get(key); v != nil && isString(v.raw) {
+		return text(v.raw)
+	}
+	return ""
 }
 
 // clone copies n as deep as it was opened; text is never changed and may be shared.
