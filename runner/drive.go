@@ -111,7 +111,7 @@ func (e *execution) terminate(over *conclusion) *conclusion {
 func (e *execution) finish(log *slog.Logger) {
 	run := e.run
 	run.Ended = time.Now()
-	run.End, run.Pending, run.Calls = e.final.end, e.final.pending, e.final.calls
+	run.End, run.Pending, run.Calls, run.Usage = e.final.end, e.final.pending, e.final.calls, e.final.usage
 	run.Messages = e.tracker.Created()
 	if err := e.r.save(context.Background(), e.getLease, run, e.entries); err != nil {
 		log.Error("run not saved; it stays in the live log and is tried again", "err", err)

@@ -23,6 +23,7 @@ type conclusion struct {
 	cause   error  // for the agent's context
 	pending []byte // interrupts of the agent's own terminal event
 	calls   []byte // tool calls that wait for the application
+	usage   []byte // tokens used, as the agent's own terminal event has it
 }
 
 // execution is one run on this node. Its drive goroutine owns it; the agent's goroutine only emits.
@@ -99,7 +100,7 @@ func (e *execution) accept(event []byte) error {
 	e.push(event)
 	if step.Terminal {
 		e.concludeLocked(conclusion{
-			end: endOf(step), own: true, cause: errOver, pending: step.Interrupts,
+			end: endOf(step), own: true, cause: errOver, pending: step.Interrupts, usage: step.Usage,
 			calls: pendingCalls(e.tracker, step, e.run.ID, e.order.in.Tools),
 		})
 	}
@@ -240,6 +241,7 @@ func (e *execution) describe(st *thread.Status) {
 	if !st.Running && !e.final.lost {
 		latest := e.run
 		latest.End, latest.Ended, latest.LastSeq = e.final.end, e.last, e.head.Seq
+		latest.Pending, latest.Usage = e.final.pending, e.final.usage
 		st.Latest = &latest
 		st.Pending, st.Calls = pendingAfter(st.Pending, st.Calls, e.final)
 	}

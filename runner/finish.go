@@ -95,7 +95,8 @@ func (r *Runner) finishLeft(ctx context.Context, lease func() thread.Lease, run 
 			return err
 		}
 	}
-	run.Ended, run.Messages, run.Pending = time.Now(), tracker.Created(), step.Interrupts
+	run.Ended, run.Messages = time.Now(), tracker.Created()
+	run.Pending, run.Usage = step.Interrupts, step.Usage
 	if in, err := agui.ParseInput(run.Input); err == nil {
 		run.Calls = pendingCalls(tracker, step, run.ID, in.Tools)
 	}

@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,7 +36,8 @@ func TestFinish(t *testing.T) {
 		bubble(t, func(b *bench) {
 			gate := make(chan struct{})
 			b.past.inject("SaveRun", 1, fault{wait: gate})
-			r := b.node(agenttest.New(script(started, asks)))
+			const usage = `[ {"model":"m","inputTokens":1.0} ]`
+			r := b.node(agenttest.New(script(started, strings.Replace(asks, `"outcome"`, `"usage":`+usage+`,"outcome"`, 1))))
 			b.begin(r, "t", "r1")
 			synctest.Wait()
 			st, err := r.Status(b.Context(), "t")
@@ -44,8 +46,12 @@ func TestFinish(t *testing.T) {
 			same(b, "cursor", thread.Cursor{Run: 1, Seq: 3}, st.Cursor)
 			same(b, "outcome", thread.OutcomeWaiting, st.Latest.End.Outcome)
 			same(b, "pending", `[ {"id":"i1","reason":"sure?"} ]`, string(st.Pending))
+			same(b, "pending of the run", string(st.Pending), string(st.Latest.Pending))
+			same(b, "usage", usage, string(st.Latest.Usage))
 			close(gate)
 			synctest.Wait()
+			run, _ := b.past.run("t", "r1")
+			same(b, "usage when saved", usage, string(run.Usage))
 			saved, err := r.Status(b.Context(), "t")
 			same(b, "error", nil, err)
 			same(b, "pending when saved", string(st.Pending), string(saved.Pending))

@@ -74,7 +74,7 @@ func TestReclaim(t *testing.T) {
 			"RUN_STARTED STEP_STARTED STEP_FINISHED RUN_ERROR", "lost lost"},
 		{"a run that finished but has no end", []string{started, finished}, "", "RUN_STARTED RUN_FINISHED", "finished"},
 		{"a run that asked but has no end", []string{started, asks}, "", "RUN_STARTED RUN_FINISHED", "waiting"},
-		{"a run that failed but has no end", []string{started, open, `{"type":"RUN_ERROR","message":"no","code":"c"}`}, "",
+		{"a run that failed but has no end", []string{started, open, `{"type":"RUN_ERROR","message":"no","code":"c","usage":[ 1e400 ]}`}, "",
 			"RUN_STARTED TEXT_MESSAGE_START RUN_ERROR", "failed c"},
 		{"a run that was only not saved", []string{started, finished}, thread.OutcomeStopped, "RUN_STARTED RUN_FINISHED", "stopped"},
 	} {
@@ -90,6 +90,7 @@ func TestReclaim(t *testing.T) {
 				same(b, "outcome", c.outcome, got.outcome())
 				run, _ := b.past.run("t", "r1")
 				same(b, "pending", strings.Contains(c.outcome, "waiting"), len(run.Pending) > 0)
+				same(b, "usage", map[string]string{"failed c": "[ 1e400 ]"}[c.outcome], string(run.Usage))
 				same(b, "owner", true, strings.HasPrefix(run.Owner, "node/"))
 				b.reclaims(r, 0)
 				_, err := b.memory.Holder(b.Context(), "t")

@@ -36,8 +36,8 @@ func (h *History) TakeRun(ctx context.Context, run thread.Run) error {
 // run.Ended is zero it is now.
 //
 // [thread.ErrLeaseLost] if a greater token is noted; [thread.ErrNotFound] if the run is not there, or is another
-// one that got its id after the thread was deleted; [thread.ErrBadInput] if there is no outcome, or an event or
-// run.Pending is not JSON in UTF-8.
+// one that got its id after the thread was deleted; [thread.ErrBadInput] if there is no outcome, or an event,
+// run.Pending or run.Usage is not JSON in UTF-8.
 func (h *History) SaveRun(ctx context.Context, run thread.Run) error {
 	if run.Ended.IsZero() {
 		run.Ended = h.now()
@@ -70,12 +70,12 @@ func ending(run thread.Run) (Ending, string, error) {
 	if run.End.Outcome == "" {
 		return Ending{}, "", fmt.Errorf("%w: the run has no outcome", thread.ErrBadInput)
 	}
-	for _, list := range [][]byte{run.Pending, run.Calls} {
+	for what, list := range map[string][]byte{"interrupts": run.Pending, "tool calls": run.Calls, "usage": run.Usage} {
 		if len(list) == 0 {
 			continue
 		}
 		if err := checkJSON(list); err != nil {
-			return Ending{}, "", fmt.Errorf("%w: what waits for an answer: %w", thread.ErrBadInput, err)
+			return Ending{}, "", fmt.Errorf("%w: %s: %w", thread.ErrBadInput, what, err)
 		}
 	}
 	text, err := encodeEvents(run.Events)
@@ -93,6 +93,7 @@ func ending(run thread.Run) (Ending, string, error) {
 		EventCount: len(run.Events),
 		Checksum:   checksum(text),
 		Pending:    string(run.Pending),
+		Usage:      string(run.Usage),
 	}
 	for _, e := range run.Events {
 		end.Bytes += int64(len(e.Data))

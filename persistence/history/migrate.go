@@ -60,7 +60,11 @@ func (h *History) migrateOnce(tx *gorm.DB, steps []migration) (int, error) {
 }
 
 func (h *History) apply(tx *gorm.DB, step migration) error {
-	for _, statement := range step.statements {
+	statements := step.statements
+	if tx.Name() == postgresDialect && step.postgres != nil {
+		statements = step.postgres
+	}
+	for _, statement := range statements {
 		if err := tx.Exec(inDialect(tx.Name(), statement)).Error; err != nil {
 			return fmt.Errorf("version %d: %w", step.version, err)
 		}

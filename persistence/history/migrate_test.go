@@ -106,8 +106,20 @@ func TestMigrationOfAnOlderFile(t *testing.T) {
 				t.Error(diff)
 			}
 			run := thread.Run{Thread: "t", ID: "r1", Number: 1, Token: 1, End: thread.End{Outcome: thread.OutcomeLost}}
+			run.Usage = []byte(`[{"inputTokens":1}]`)
 			if err := h.SaveRun(t.Context(), run); err != nil {
 				t.Errorf("save the old file's run: %v", err)
+			}
+			kept, err := h.NextRun(t.Context(), "t", 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if kept.ID != "r1" || string(kept.Input) != "{}" || kept.Accepted.UnixMilli() != 1 || string(kept.Usage) != string(run.Usage) {
+				t.Errorf("the old file's run is now %+v", kept)
+			}
+			next, err := h.StartRun(t.Context(), thread.Run{Thread: "t", ID: "r2"})
+			if err != nil || next.Number != 2 {
+				t.Errorf("the next run is %+v, %v", next, err)
 			}
 		})
 	}

@@ -52,6 +52,7 @@ type Ending struct {
 	Bytes      int64 // of all events together
 	Checksum   int64 // CRC-32C of Events
 	Pending    string
+	Usage      string // JSON array of the tokens used, as it came; empty if there is none
 }
 
 // RunState is a row of run_state: what runs on a thread, and what its last interrupt waits for.
@@ -164,8 +165,11 @@ func (p Particulars) run() thread.Run {
 			Message: string(p.Error),
 			By:      string(p.StoppedBy),
 		},
-		LastSeq: p.LastSeq,
-		Pending: jsonBytes(p.Pending),
+		LastSeq:    p.LastSeq,
+		Pending:    jsonBytes(p.Pending),
+		Usage:      jsonBytes(p.Usage),
+		EventCount: p.EventCount,
+		Bytes:      p.Bytes,
 	}
 }
 

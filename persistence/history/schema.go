@@ -7,15 +7,14 @@ import "strings"
 type migration struct {
 	version    int
 	statements []string
+	postgres   []string // in their place on Postgres, if it needs others
 }
 
 // migrations are all steps, by version: 1, 2, 3...
 var migrations = []migration{
 	{version: 1, statements: []string{createThreads, createAgentRuns, createRunState, createThreadMessages}},
 	{version: 2, statements: []string{
-		// At most one run of a thread is unfinished: the rule, and the way to find them.
-		`CREATE UNIQUE INDEX idx_agent_runs_running ON agent_runs (thread_id) WHERE status = 'running'`,
-		`CREATE INDEX idx_agent_runs_unfinished ON agent_runs (id) WHERE status = 'running'`,
+		indexRunning, indexUnfinished,
 		`CREATE INDEX idx_threads_activity ON threads (activity_at DESC, id DESC) WHERE deleted_at = 0`,
 	}},
 	{version: 3, statements: []string{
@@ -26,7 +25,17 @@ var migrations = []migration{
 		`ALTER TABLE run_state ADD COLUMN pending_calls text NOT NULL DEFAULT ''`,
 		`ALTER TABLE agent_runs ADD COLUMN discarded {int} NOT NULL DEFAULT 0`,
 	}},
+	{version: 4, statements: []string{
+		createAgentRuns4, copyAgentRuns4, `DROP TABLE agent_runs`, `ALTER TABLE agent_runs_4 RENAME TO agent_runs`,
+		indexRunning, indexUnfinished,
+	}, postgres: []string{`ALTER TABLE agent_runs ADD COLUMN usage text NOT NULL DEFAULT ''`}},
 }
+
+const (
+	// At most one run of a thread is unfinished: the rule, and the way to find them.
+	indexRunning    = `CREATE UNIQUE INDEX idx_agent_runs_running ON agent_runs (thread_id) WHERE status = 'running'`
+	indexUnfinished = `CREATE INDEX idx_agent_runs_unfinished ON agent_runs (id) WHERE status = 'running'`
+)
 
 const createSchemaVersion = `CREATE TABLE IF NOT EXISTS schema_version (
 	version    {int} NOT NULL PRIMARY KEY,
@@ -71,6 +80,46 @@ const createAgentRuns = `CREATE TABLE agent_runs (
 	UNIQUE (thread_id, run_id),
 	UNIQUE (thread_id, number)
 ){strict}`
+
+// createAgentRuns4 is agent_runs with usage, and discarded, before the long texts: SQLite adds columns behind them, where
+// reading one means to walk through the events.
+const createAgentRuns4 = `CREATE TABLE agent_runs_4 (
+	id              {serial},
+	thread_id       {key} NOT NULL,
+	run_id          {key} NOT NULL,
+	number          {int} NOT NULL,
+	parent_run_id   text  NOT NULL DEFAULT '',
+	previous_run_id text  NOT NULL DEFAULT '',
+	agent_id        text  NOT NULL DEFAULT '',
+	owner           text  NOT NULL DEFAULT '',
+	token           {int} NOT NULL,
+	created_at      {int} NOT NULL,
+	version         {int} NOT NULL,
+	discarded       {int} NOT NULL DEFAULT 0,
+	status          text  NOT NULL,
+	outcome         text  NOT NULL DEFAULT '',
+	code            text  NOT NULL DEFAULT '',
+	error           text  NOT NULL DEFAULT '',
+	stopped_by      text  NOT NULL DEFAULT '',
+	ended_at        {int} NOT NULL DEFAULT 0,
+	last_seq        {int} NOT NULL DEFAULT 0,
+	event_count     {int} NOT NULL DEFAULT 0,
+	bytes           {int} NOT NULL DEFAULT 0,
+	checksum        {int} NOT NULL DEFAULT 0,
+	pending         text  NOT NULL DEFAULT '',
+	usage           text  NOT NULL DEFAULT '',
+	input           text  NOT NULL,
+	events          text  NOT NULL,
+	UNIQUE (thread_id, run_id),
+	UNIQUE (thread_id, number)
+){strict}`
+
+const copyAgentRuns4 = `INSERT INTO agent_runs_4 (id, thread_id, run_id, number, parent_run_id, previous_run_id, agent_id, owner,
+	token, created_at, version, discarded, status, outcome, code, error, stopped_by, ended_at, last_seq, event_count, bytes, checksum,
+	pending, input, events)
+SELECT id, thread_id, run_id, number, parent_run_id, previous_run_id, agent_id, owner,
+	token, created_at, version, discarded, status, outcome, code, error, stopped_by, ended_at, last_seq, event_count, bytes, checksum,
+	pending, input, events FROM agent_runs`
 
 const createRunState = `CREATE TABLE run_state (
 	thread_id      {key} NOT NULL PRIMARY KEY,

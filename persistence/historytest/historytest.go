@@ -62,6 +62,8 @@ type Breaker interface {
 	Damage(ctx context.Context, id thread.ID, run uint64) error
 	// Remove takes away the row of a run.
 	Remove(ctx context.Context, id thread.ID, run uint64) error
+	// Reopen closes the database and returns what another process finds that opens it.
+	Reopen(ctx context.Context) (History, error)
 }
 
 // History is what the suite tests.
@@ -142,6 +144,15 @@ func finished(run thread.Run, events ...string) thread.Run {
 		run.Events[i] = thread.Event{First: uint64(i + 1), Last: uint64(i + 1), Data: []byte(e)}
 	}
 	run.LastSeq = uint64(len(events) + 1)
+	return counted(run)
+}
+
+// counted is run with the counts that a history makes of its events.
+func counted(run thread.Run) thread.Run {
+	run.EventCount, run.Bytes = len(run.Events), 0
+	for _, e := range run.Events {
+		run.Bytes += int64(len(e.Data))
+	}
 	return run
 }
 

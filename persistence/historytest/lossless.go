@@ -41,10 +41,11 @@ func testLossless(b *bench) {
 			run := newRun(thread.ID(name("t", i)), "r1")
 			run.Input = []byte(text)
 			run = finished(b.start(run))
-			run.End.Outcome, run.Pending = thread.OutcomeWaiting, []byte(text)
+			run.End.Outcome, run.Pending, run.Usage = thread.OutcomeWaiting, []byte(text), []byte(text)
 			b.save(run)
 			b.same("input", text, string(b.find(run.Thread, "r1").Input))
 			b.same("pending of the run", text, string(b.find(run.Thread, "r1").Pending))
+			b.same("usage", text, string(b.find(run.Thread, "r1").Usage))
 			b.same("pending of the thread", text, string(b.thread(run.Thread).Pending))
 		}
 	})

@@ -19,6 +19,8 @@ func testSave(b *bench) {
 			{First: 4, Last: 4, Data: []byte(`{"type":"CUSTOM"}`)},
 		}
 		run.LastSeq, run.Pending = 11, []byte(`[{"id":"i1"}]`)
+		run.Usage = []byte(`[ {"provider":"p","inputTokens":12,"x":1.0} ]`)
+		run = counted(run)
 		b.save(run)
 		next, err := b.NextRun(b.Context(), "t", 0)
 		b.want(nil, err)
@@ -28,6 +30,27 @@ func testSave(b *bench) {
 		run.Input = nil
 		b.same("latest run", &run, b.thread("t").Latest)
 		b.same("activity", run.Ended, b.thread("t").Activity)
+	})
+	b.run("after reopening everything is as it was saved", func(b *bench) {
+		run := newRun("t", "r1")
+		run.Input = []byte(`{"messages":[]}`)
+		run = finished(b.start(run), `{"type":"RUN_STARTED"}`, `{"type":"RUN_FINISHED"}`)
+		run.End.Outcome, run.Pending = thread.OutcomeWaiting, []byte(`[{"id":"i1"}]`)
+		run.Usage = []byte(`[{"inputTokens":9007199254740993}, {"model":"\ud800"}]`)
+		b.save(run)
+		open := b.start(newRun("t", "r2"))
+		again, err := b.Reopen(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.History = again
+		b.same("the run", []thread.Run{run}, b.replay("t"))
+		b.same("the open run", open, b.find("t", "r2"))
+		b.same("pending", string(run.Pending), string(b.thread("t").Pending))
+		runs, err := b.Runs(b.Context(), "t", 0, 1)
+		b.want(nil, err)
+		run.Input, run.Events = nil, nil
+		b.same("its particulars", []thread.Run{run}, runs)
 	})
 	b.run("a run that has not ended is not replayed", func(b *bench) {
 		b.start(newRun("t", "r1"))
@@ -73,6 +96,8 @@ func testSave(b *bench) {
 		noOutcome.End.Outcome = ""
 		badPending := finished(run)
 		badPending.Pending = []byte(`[`)
+		badUsage := finished(run)
+		badUsage.Usage = []byte("[\"\xff\"]")
 		for what, bad := range map[string]thread.Run{
 			"half an event": finished(run, `{"a":1}`, `{"a":`),
 			"two values":    finished(run, `{"a":1}, {"b":2}`),
@@ -80,6 +105,7 @@ func testSave(b *bench) {
 			"not UTF-8":     finished(run, "{\"a\":\"\xed\xa0\x80\"}"),
 			"no outcome":    noOutcome,
 			"bad pending":   badPending,
+			"bad usage":     badUsage,
 		} {
 			b.Log(what)
 			b.want(thread.ErrBadInput, b.SaveRun(b.Context(), bad))

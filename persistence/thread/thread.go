@@ -102,7 +102,7 @@ type Event struct {
 	Data  []byte
 }
 
-// Run is one run, as history knows it. Ended is zero while it has not ended.
+// Run is one run, as history knows it. Ended is zero while it has not ended. EventCount and Bytes are history's to fill in.
 type Run struct {
 	Thread   ID
 	ID       RunID
@@ -126,6 +126,10 @@ type Run struct {
 	Messages  []string // ids of the messages that the run created, for [Run.Input] of later runs
 	Pending   []byte   // JSON array of the interrupts that wait for an answer; nil if none
 	Calls     []byte   // JSON array of the tool calls that wait for the application; nil if none
+	Usage     []byte   // JSON array of the tokens used, as RUN_FINISHED or RUN_ERROR had it; nil if none
+
+	EventCount int   // how many Events history has of the run
+	Bytes      int64 // of their data together
 }
 
 // Cursor is the position right after the last entry of a finished run.

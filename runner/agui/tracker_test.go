@@ -81,6 +81,11 @@ func TestTrackerTellsHowARunEnds(t *testing.T) {
 		{"Cancelled", finished(`,"outcome":{"type":"cancelled"}`), agui.Step{Outcome: "cancelled"}},
 		{"Interrupt", finished(`,"outcome":{"type":"interrupt","interrupts":[{"id":"i", "n":1e400}]}`),
 			agui.Step{Outcome: "interrupt", Interrupts: []byte(`[{"id":"i", "n":1e400}]`)}},
+		{"SuccessWithUsage", finished(`,"usage":[ {"inputTokens":1.0} ]`),
+			agui.Step{Outcome: "success", Usage: []byte(`[ {"inputTokens":1.0} ]`)}},
+		{"UsageThatIsNoList", finished(`,"usage":{"inputTokens":1}`), agui.Step{Outcome: "success"}},
+		{"ErrorWithUsage", `{"type":"RUN_ERROR","message":"m","usage":[]}`,
+			agui.Step{Type: "RUN_ERROR", Message: "m", Usage: []byte(`[]`)}},
 		{"Error", `{"type":"RUN_ERROR","message":"No\u0020luck.","code":"bad"}`,
 			agui.Step{Type: "RUN_ERROR", Message: "No luck.", Code: "bad"}},
 	} {
