@@ -105,10 +105,7 @@ func (h *Hub) Read(ctx context.Context, id thread.ID, opts Options, limit int) (
 		return nil, false, err
 	}
 	for n, bytes := 0, 0; n < limit && bytes < pageBytes; {
-		if r.caughtUp() {
-			return batches, false, nil
-		}
-		b, ok, err := r.step(ctx)
+		b, ok, err := r.remaining(ctx)
 		if err != nil {
 			return nil, false, err
 		}
@@ -122,6 +119,26 @@ func (h *Hub) Read(ctx context.Context, id thread.ID, opts Options, limit int) (
 		}
 	}
 	return batches, !r.caughtUp(), nil
+}
+
+// Walk calls take with the batches after opts.After, one after the other, until all that was there at the beginning has
+// been read, and holds none of them: what there is of a finished run is read at once, of a live one a page at a time.
+// It starts no tail, and a [CaughtUp] does not come. After a [Reset], take gets the run, or the thread, again from the
+// start. An error of take ends the walk and is returned.
+func (h *Hub) Walk(ctx context.Context, id thread.ID, opts Options, take func(Batch) error) error {
+	r, err := newReader(ctx, h.source, id, opts)
+	if err != nil {
+		return err
+	}
+	for {
+		b, ok, err := r.remaining(ctx)
+		if err != nil || !ok {
+			return err
+		}
+		if err := take(b); err != nil {
+			return err
+		}
+	}
 }
 
 // join adds s to the thread's feed, which it starts if s is the first.

@@ -195,6 +195,10 @@ func (b *bench) step(s *hub.Subscription) string {
 	if err != nil {
 		return "error: " + err.Error()
 	}
+	return render(batch)
+}
+
+func render(batch hub.Batch) string {
 	switch batch.Kind {
 	case hub.CaughtUp:
 		return "caught up " + batch.To.String()

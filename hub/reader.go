@@ -16,6 +16,9 @@ const (
 	Compact Replay = iota
 	// Raw takes every run entry by entry while the live log has it.
 	Raw
+	// Stored takes finished runs as history keeps them, and the live one entry by entry: what costs least for a reader
+	// who takes everything once, since nothing is compacted and no more of a live run is held than one batch.
+	Stored
 )
 
 // Options say where a subscription begins.
@@ -269,6 +272,14 @@ func (r *reader) step(ctx context.Context) (b Batch, ok bool, err error) {
 	}
 }
 
+// remaining is step for as long as the reader has not caught up.
+func (r *reader) remaining(ctx context.Context) (b Batch, ok bool, err error) {
+	if r.caughtUp() {
+		return Batch{}, false, nil
+	}
+	return r.step(ctx)
+}
+
 // take moves the reader over entries that begin right after its position and returns those of one batch.
 func (r *reader) take(entries []thread.Entry) Batch {
 	n := r.cfg.limits().fits(len(entries), func(i int) int { return len(entries[i].Data) })
@@ -354,7 +365,7 @@ func (r *reader) nextStep(ctx context.Context) (b Batch, more bool, err error) {
 		switch number := entries[0].Run; {
 		case number < run.Number:
 			saved = false
-		case number > run.Number || r.replay == Compact:
+		case number > run.Number || r.replay != Raw:
 			live = false
 		default:
 			saved = false

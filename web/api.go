@@ -20,11 +20,17 @@ func (s *Server) listAgents(c echo.Context) error {
 
 // threadID reads the thread's id from the path.
 func threadID(c echo.Context) (thread.ID, error) {
-	id, err := param(c, "id")
+	id, err := pathID(c, "id", "thread id")
+	return thread.ID(id), err
+}
+
+// pathID reads a parameter of the path as the id that it is called in errors.
+func pathID(c echo.Context, name, called string) (string, error) {
+	id, err := param(c, name)
 	if err != nil {
 		return "", err
 	}
-	return thread.ID(id), thread.CheckID("thread id", id)
+	return id, thread.CheckID(called, id)
 }
 
 // param reads a parameter from the path.

@@ -23,34 +23,46 @@ func TestHTTPErrorsAreProblems(t *testing.T) {
 		status             int
 		code               string
 	}{
-		"no such route":             {"GET", "/nowhere", "", 404, "not_found"},
-		"no such api":               {"GET", "/api/nowhere", "", 404, "not_found"},
-		"a wrong method":            {"PUT", "/api/threads/t", "", 405, "method_not_allowed"},
-		"a run by GET":              {"GET", "/api/threads/t/runs", "", 405, "method_not_allowed"},
-		"an unknown thread":         {"GET", "/api/threads/nobody", "", 404, "not_found"},
-		"events of unknown thread":  {"GET", "/api/threads/nobody/events", "", 404, "not_found"},
-		"delete an unknown thread":  {"DELETE", "/api/threads/nobody", "", 404, "not_found"},
-		"a thread id too long":      {"GET", "/api/threads/" + long, "", 400, "bad_input"},
-		"a control character":       {"GET", "/api/threads/a%0Ab", "", 400, "bad_input"},
-		"an id that is no UTF-8":    {"GET", "/api/threads/%FF", "", 400, "bad_input"},
-		"an empty id":               {"POST", "/api/threads//stop", "", 400, "bad_input"},
-		"limit 0":                   {"GET", "/api/threads?limit=0", "", 400, "bad_input"},
-		"limit too great":           {"GET", "/api/threads?limit=201", "", 400, "bad_input"},
-		"limit that is no number":   {"GET", "/api/threads/t?limit=x", "", 400, "bad_input"},
-		"limit of events too great": {"GET", "/api/threads/t/events?limit=10001", "", 400, "bad_input"},
-		"a page that was not given": {"GET", "/api/threads?before=zz", "", 400, "bad_cursor"},
-		"a bad cursor":              {"GET", "/api/threads/t/events?after=x", "", 400, "bad_cursor"},
-		"an empty cursor":           {"GET", "/api/threads/t/events?after=", "", 400, "bad_cursor"},
-		"a cursor ahead":            {"GET", "/api/threads/t/events?after=9-9", "", 400, "bad_cursor"},
-		"an unknown replay":         {"GET", "/api/threads/t/events?replay=x", "", 400, "bad_input"},
-		"a run without body":        {"POST", "/api/threads/t/runs", "", 400, "bad_input"},
-		"a run that is no JSON":     {"POST", "/api/threads/t/runs", "{", 400, "bad_input"},
-		"a run that is a list":      {"POST", "/api/threads/t/runs", "[]", 400, "bad_input"},
-		"a run that is no UTF-8":    {"POST", "/api/threads/t/runs", "{\"messages\":[],\"state\":\"\xff\"}", 400, "bad_input"},
-		"a run of no agent":         {"POST", "/api/threads/t/runs", `{"agentId":"x","messages":[]}`, 404, "unknown_agent"},
-		"a run id of another agent": {"POST", "/api/threads/t/runs", `{"agentId":"other","runId":"r1","messages":[]}`, 409, "run_id_used"},
-		"a stop that is no JSON":    {"POST", "/api/threads/t/stop", "x", 400, "bad_input"},
-		"a body that is too large":  {"POST", "/api/threads/t/runs", strings.Repeat("x", 1001), 413, "too_large"},
+		"no such route":              {"GET", "/nowhere", "", 404, "not_found"},
+		"no such api":                {"GET", "/api/nowhere", "", 404, "not_found"},
+		"a wrong method":             {"PUT", "/api/threads/t", "", 405, "method_not_allowed"},
+		"a stop by GET":              {"GET", "/api/threads/t/stop", "", 405, "method_not_allowed"},
+		"runs by PUT":                {"PUT", "/api/threads/t/runs", "", 405, "method_not_allowed"},
+		"messages by POST":           {"POST", "/api/threads/t/messages", "", 405, "method_not_allowed"},
+		"an unknown thread":          {"GET", "/api/threads/nobody", "", 404, "not_found"},
+		"events of unknown thread":   {"GET", "/api/threads/nobody/events", "", 404, "not_found"},
+		"messages of unknown thread": {"GET", "/api/threads/nobody/messages", "", 404, "not_found"},
+		"state of unknown thread":    {"GET", "/api/threads/nobody/state", "", 404, "not_found"},
+		"runs of unknown thread":     {"GET", "/api/threads/nobody/runs", "", 404, "not_found"},
+		"a run of unknown thread":    {"GET", "/api/threads/nobody/runs/r1", "", 404, "not_found"},
+		"an unknown run":             {"GET", "/api/threads/t/runs/r2", "", 404, "not_found"},
+		"a run id too long":          {"GET", "/api/threads/t/runs/" + long, "", 400, "bad_input"},
+		"a run id that is no UTF-8":  {"GET", "/api/threads/t/runs/%FF", "", 400, "bad_input"},
+		"limit of runs too great":    {"GET", "/api/threads/t/runs?limit=501", "", 400, "bad_input"},
+		"runs before no run":         {"GET", "/api/threads/t/runs?before=x", "", 400, "bad_cursor"},
+		"runs before run 0":          {"GET", "/api/threads/t/runs?before=0", "", 400, "bad_cursor"},
+		"delete an unknown thread":   {"DELETE", "/api/threads/nobody", "", 404, "not_found"},
+		"a thread id too long":       {"GET", "/api/threads/" + long, "", 400, "bad_input"},
+		"a control character":        {"GET", "/api/threads/a%0Ab", "", 400, "bad_input"},
+		"an id that is no UTF-8":     {"GET", "/api/threads/%FF", "", 400, "bad_input"},
+		"an empty id":                {"POST", "/api/threads//stop", "", 400, "bad_input"},
+		"limit 0":                    {"GET", "/api/threads?limit=0", "", 400, "bad_input"},
+		"limit too great":            {"GET", "/api/threads?limit=201", "", 400, "bad_input"},
+		"limit that is no number":    {"GET", "/api/threads/t?limit=x", "", 400, "bad_input"},
+		"limit of events too great":  {"GET", "/api/threads/t/events?limit=10001", "", 400, "bad_input"},
+		"a page that was not given":  {"GET", "/api/threads?before=zz", "", 400, "bad_cursor"},
+		"a bad cursor":               {"GET", "/api/threads/t/events?after=x", "", 400, "bad_cursor"},
+		"an empty cursor":            {"GET", "/api/threads/t/events?after=", "", 400, "bad_cursor"},
+		"a cursor ahead":             {"GET", "/api/threads/t/events?after=9-9", "", 400, "bad_cursor"},
+		"an unknown replay":          {"GET", "/api/threads/t/events?replay=x", "", 400, "bad_input"},
+		"a run without body":         {"POST", "/api/threads/t/runs", "", 400, "bad_input"},
+		"a run that is no JSON":      {"POST", "/api/threads/t/runs", "{", 400, "bad_input"},
+		"a run that is a list":       {"POST", "/api/threads/t/runs", "[]", 400, "bad_input"},
+		"a run that is no UTF-8":     {"POST", "/api/threads/t/runs", "{\"messages\":[],\"state\":\"\xff\"}", 400, "bad_input"},
+		"a run of no agent":          {"POST", "/api/threads/t/runs", `{"agentId":"x","messages":[]}`, 404, "unknown_agent"},
+		"a run id of another agent":  {"POST", "/api/threads/t/runs", `{"agentId":"other","runId":"r1","messages":[]}`, 409, "run_id_used"},
+		"a stop that is no JSON":     {"POST", "/api/threads/t/stop", "x", 400, "bad_input"},
+		"a body that is too large":   {"POST", "/api/threads/t/runs", strings.Repeat("x", 1001), 413, "too_large"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +114,7 @@ func TestThreadsAreReachedByAnyID(t *testing.T) {
 				t.Fatalf("run: %d %s", response.StatusCode, body)
 			}
 			s.until(s.viewer(id, nil), webtest.Ended("r1"))
-			for _, p := range []string{path, path + "/events"} {
+			for _, p := range []string{path, path + "/events", path + "/messages", path + "/state", path + "/runs", path + "/runs/r1"} {
 				if response, body := s.request("GET", p, ""); response.StatusCode != 200 {
 					t.Fatalf("%s: %d %s", p, response.StatusCode, body)
 				}
@@ -260,7 +272,8 @@ func TestHeadIsAnsweredLikeGetWithoutABody(t *testing.T) {
 	s := open(t, plan{})
 	s.finish("t", "r1")
 	for _, path := range []string{"/", "/t/x", "/healthz", "/readyz", "/api/agents", "/api/threads", "/api/threads/t",
-		"/api/threads/t/events", "/api/threads/nobody"} {
+		"/api/threads/t/events", "/api/threads/t/messages", "/api/threads/t/state", "/api/threads/t/runs",
+		"/api/threads/t/runs/r1", "/api/threads/t/runs/r2", "/api/threads/nobody"} {
 		get, _ := s.request("GET", path, "")
 		head, body := s.request("HEAD", path, "")
 		if head.StatusCode != get.StatusCode || body != "" || head.Header.Get("Content-Type") != get.Header.Get("Content-Type") {
@@ -280,7 +293,9 @@ func TestAgentsAreListed(t *testing.T) {
 
 func TestAnswersOfTheAPIAreNotCached(t *testing.T) {
 	s := open(t, plan{})
-	for _, path := range []string{"/api/agents", "/api/threads", "/api/threads/nobody"} {
+	s.finish("t", "r1")
+	for _, path := range []string{"/api/agents", "/api/threads", "/api/threads/nobody", "/api/threads/t/messages",
+		"/api/threads/t/state", "/api/threads/t/runs", "/api/threads/t/runs/r1"} {
 		response, _ := s.request("GET", path, "")
 		if h := response.Header; h.Get("Cache-Control") != "no-store" || h.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %v", path, h)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/threadcast/threadcast/hub"
 	"github.com/threadcast/threadcast/persistence/thread"
+	"github.com/threadcast/threadcast/runner/agui"
 )
 
 // Runs is what web needs of the runner.
@@ -36,6 +37,13 @@ type Directory interface {
 	Runs(ctx context.Context, id thread.ID, after uint64, limit int) ([]thread.Run, error)
 	// Thread returns what is known of a thread, or [thread.ErrNotFound].
 	Thread(ctx context.Context, id thread.ID) (thread.Thread, error)
+	RunDirectory
+}
+
+// RunDirectory is what web needs of the history about one run.
+type RunDirectory interface {
+	// FindRun returns a run's particulars without its events, or [thread.ErrNotFound].
+	FindRun(ctx context.Context, id thread.ID, run thread.RunID) (thread.Run, error)
 	// Result returns what a tool answered, where that was kept apart; or [thread.ErrNotFound].
 	Result(ctx context.Context, id thread.ID, run thread.RunID, place int) (thread.Result, error)
 }
@@ -68,6 +76,9 @@ type Config struct {
 	Ping, Pong time.Duration
 	// WriteTimeout is for how long a client may not take a write before its socket is closed. Default 10 s.
 	WriteTimeout time.Duration
+	// ViewBytes bounds what the messages, or the state, of a thread may take in memory while they are made for an answer
+	// (see [agui.Reducer]); no more than four are made at a time. Default 128 MiB.
+	ViewBytes int
 	// Logger gets what operators should know. Default [slog.Default].
 	Logger *slog.Logger
 }
@@ -78,6 +89,7 @@ func (c Config) withDefaults() Config {
 	c.Ping = cmp.Or(c.Ping, 20*time.Second)
 	c.Pong = cmp.Or(c.Pong, 20*time.Second)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, 10*time.Second)
+	c.ViewBytes = cmp.Or(c.ViewBytes, agui.DefaultMaxBytes)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
 }
@@ -85,7 +97,8 @@ func (c Config) withDefaults() Config {
 // Server serves sockets and HTTP. Mount it with [Server.Register] or use [Server.Handler]; end it with [Server.Drain].
 type Server struct {
 	Parts
-	cfg Config
+	cfg   Config
+	views chan struct{} // holds one for each view that is being made
 
 	draining atomic.Bool
 	mu       sync.Mutex
@@ -96,7 +109,10 @@ type Server struct {
 
 // New returns a server. It starts nothing.
 func New(parts Parts, cfg Config) *Server {
-	return &Server{Parts: parts, cfg: cfg.withDefaults(), sessions: map[*session]struct{}{}, foreign: map[string]bool{}}
+	return &Server{
+		Parts: parts, cfg: cfg.withDefaults(), views: make(chan struct{}, maxViews),
+		sessions: map[*session]struct{}{}, foreign: map[string]bool{},
+	}
 }
 
 // Handler returns the server as a handler of its own.

@@ -1,0 +1,129 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/threadcast/threadcast/hub"
+	"github.com/threadcast/threadcast/persistence/thread"
+	"github.com/threadcast/threadcast/runner/agui"
+)
+
+const (
+	maxViews = 4 // views that are made at a time
+	maxTries = 5 // how often a view is begun, as runs end while it is made
+)
+
+// errReset ends a walk that must begin again: a run that was half read is to be had compacted only, by now.
+var errReset = errors.New("a run has been compacted meanwhile")
+
+// reduce makes of a thread's events, the running run's included as far as they have come, what r holds of them
+// (AG-UI 1.0, section 13), and returns the position up to which they were read.
+func (s *Server) reduce(ctx context.Context, id thread.ID, plan agui.Reducer) (*agui.Reducer, thread.Cursor, error) {
+	select {
+	case s.views <- struct{}{}:
+		defer func() { <-s.views }()
+	case <-ctx.Done():
+		return nil, thread.Cursor{}, context.Cause(ctx)
+	}
+	plan.MaxBytes = s.cfg.ViewBytes
+	for range maxTries {
+		r, at := plan, thread.Cursor{}
+		err := s.Hub.Walk(ctx, id, hub.Options{Replay: hub.Stored}, func(b hub.Batch) error {
+			if b.Kind == hub.Reset {
+				return errReset
+			}
+			for _, event := range b.Events {
+				_ = r.Apply(event) // what cannot be read was not shown by anybody either
+			}
+			at = b.To
+			return ctx.Err()
+		})
+		if !errors.Is(err, errReset) {
+			return &r, at, err
+		}
+	}
+	return nil, thread.Cursor{}, fmt.Errorf("read thread %s: %w: %w", id, thread.ErrUnavailable, errReset)
+}
+
+// getMessages answers with the messages of a thread, as a client has them who has taken all its events.
+func (s *Server) getMessages(c echo.Context) error {
+	t, err := s.known(c)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	st, err := s.Runs.Status(ctx, t.ID)
+	if err != nil {
+		return err
+	}
+	r, at, err := s.reduce(ctx, t.ID, agui.Reducer{NoState: true})
+	if err != nil {
+		return err
+	}
+	silent := st.Running && at.Run < st.Cursor.Run // a run has begun and has no event yet
+	return answer(c, messagesView(r, at, r.Running() || silent))
+}
+
+// getState answers with the state of a thread, as a client has it who has taken all its events.
+func (s *Server) getState(c echo.Context) error {
+	t, err := s.known(c)
+	if err != nil {
+		return err
+	}
+	r, at, err := s.reduce(c.Request().Context(), t.ID, agui.Reducer{NoMessages: true})
+	if err != nil {
+		return err
+	}
+	return answer(c, stateView(r, at))
+}
+
+// messagesView is the answer of getMessages, in parts: the greatest is not copied.
+func messagesView(r *agui.Reducer, at thread.Cursor, running bool) [][]byte {
+	tail := strconv.AppendBool(append(appendCursor(nil, at), `,"running":`...), running)
+	tail = append(appendList(append(tail, `,"pending":`...), r.Pending()), truncated(r)...)
+	return [][]byte{[]byte(`{"messages":`), r.Messages(), tail}
+}
+
+// stateView is the answer of getState.
+func stateView(r *agui.Reducer, at thread.Cursor) [][]byte {
+	return [][]byte{[]byte(`{"state":`), r.State(), append(appendCursor(nil, at), truncated(r)...)}
+}
+
+func appendCursor(dst []byte, at thread.Cursor) []byte {
+	return append(at.Append(append(dst, `,"cursor":"`...)), '"')
+}
+
+// appendList appends a JSON array as it is; nil is an empty one.
+func appendList(dst, list []byte) []byte {
+	if list == nil {
+		return append(dst, "[]"...)
+	}
+	return append(dst, list...)
+}
+
+// truncated ends a view, and says whether something had to be left out.
+func truncated(r *agui.Reducer) string {
+	if r.Truncated() {
+		return `,"truncated":true}`
+	}
+	return "}"
+}
+
+// answer writes JSON that has been put together by hand, so that it holds values as they are stored.
+func answer(c echo.Context, parts [][]byte) error {
+	response := c.Response()
+	response.Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
+	response.WriteHeader(http.StatusOK)
+	for _, part := range parts {
+		if _, err := response.Write(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
