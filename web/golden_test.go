@@ -12,6 +12,7 @@ import (
 
 	"github.com/threadcast/threadcast/hub"
 	"github.com/threadcast/threadcast/persistence/thread"
+	"github.com/threadcast/threadcast/runner/agui"
 	"github.com/threadcast/threadcast/web/wire"
 )
 
@@ -93,6 +94,46 @@ func TestAPageIsWrittenAsInTheGoldenFile(t *testing.T) {
 	}
 	if got := string(appendPage(nil, at(4, 2), nil, false)); got != `{"batches":[],"cursor":"4-2","more":false}` {
 		t.Fatalf("an empty page is written as %s", got)
+	}
+}
+
+func TestViewsAreWrittenAsInTheGoldenFiles(t *testing.T) {
+	var r agui.Reducer
+	for _, event := range []string{
+		`{"type":"RUN_STARTED","threadId":"t1","runId":"r3","input":{"messages":[{"id":"m7","role":"user","content":"Hello"}]}}`,
+		`{"type":"STATE_SNAPSHOT","snapshot":{"step":2}}`, `{"type":"TEXT_MESSAGE_START","messageId":"m8"}`,
+		`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m8","delta":"May I?"}`,
+		`{"type":"RUN_FINISHED","threadId":"t1","runId":"r3","outcome":{"type":"interrupt","interrupts":[{"id":"i1","reason":"approval"}]}}`,
+	} {
+		if err := r.Apply([]byte(event)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := thread.Cursor{Run: 3, Seq: 122}
+	morning := time.Date(2026, 8, 1, 9, 30, 0, 0, time.UTC)
+	past := thread.Run{ID: "r3", Number: 3, Agent: "demo", Previous: "r2", Accepted: morning, Ended: morning.Add(4200 * time.Millisecond),
+		End: thread.End{Outcome: thread.OutcomeWaiting}, LastSeq: 122, EventCount: 7, Bytes: 5120,
+		Usage:   []byte(`[{"provider":"openai","model":"m","inputTokens":310,"outputTokens":42,"totalTokens":352}]`),
+		Pending: []byte(`[{"id":"i1","reason":"approval"}]`)}
+	live := thread.Run{ID: "r4", Number: 4, Agent: "demo", Previous: "r3", Accepted: morning.Add(time.Minute)}
+	st := thread.Status{Running: true, RunID: "r4", Cursor: thread.Cursor{Run: 4, Seq: 17}, LastEvent: morning.Add(62 * time.Second)}
+	run, err := appendRun(nil, recordOf(past, st, morning), past)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, err := runsView([]thread.Run{live}, st, morning.Add(63*time.Second), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, got := range map[string][]byte{
+		"messages": bytes.Join(messagesView(&r, at, false), nil),
+		"state":    bytes.Join(stateView(&r, at), nil),
+		"run":      run,
+		"runs":     runs,
+	} {
+		if want := golden(t, "http/"+name); string(got) != want {
+			t.Errorf("%s is written as\n%s\nwant\n%s", name, got, want)
+		}
 	}
 }
 

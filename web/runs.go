@@ -120,7 +120,7 @@ func (s *Server) listRuns(c echo.Context) error {
 	more := len(runs) > n
 	runs = runs[max(0, len(runs)-n):]
 	slices.Reverse(runs)
-	text, err := runsView(runs, st, more)
+	text, err := runsView(runs, st, time.Now(), more)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,8 @@ func runsBefore(c echo.Context, t thread.Thread) (uint64, error) {
 	return min(n, t.LastRun+1), nil
 }
 
-func runsView(runs []thread.Run, st thread.Status, more bool) ([]byte, error) {
+// runsView is the answer of listRuns.
+func runsView(runs []thread.Run, st thread.Status, now time.Time, more bool) ([]byte, error) {
 	dst := []byte(`{"runs":[`)
 	for i, r := range runs {
 		if i > 0 {
@@ -148,7 +149,7 @@ func runsView(runs []thread.Run, st thread.Status, more bool) ([]byte, error) {
 		}
 		r = settled(r, st)
 		var err error
-		if dst, err = appendRun(dst, recordOf(r, st, time.Now()), r); err != nil {
+		if dst, err = appendRun(dst, recordOf(r, st, now), r); err != nil {
 			return nil, err
 		}
 	}
