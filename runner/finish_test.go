@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -57,6 +58,37 @@ func TestFinish(t *testing.T) {
 			same(b, "pending when saved", string(st.Pending), string(saved.Pending))
 			same(b, "cursor when saved", st.Cursor, saved.Cursor)
 		})
+	})
+}
+
+// belated is a history that something happens to after it was asked for a thread, before the answer is there.
+type belated struct {
+	runner.Records
+	meanwhile func()
+}
+
+func (s belated) Thread(ctx context.Context, id thread.ID) (thread.Thread, error) {
+	th, err := s.Records.Thread(ctx, id)
+	s.meanwhile()
+	return th, err
+}
+
+func TestStatusOfARunThatIsSavedMeanwhile(t *testing.T) {
+	bubble(t, func(b *bench) {
+		gate := make(chan struct{})
+		b.past.inject("SaveRun", 1, fault{wait: gate})
+		r := b.node(agenttest.New(script(started, asks)))
+		b.begin(r, "t", "r1")
+		synctest.Wait()
+		r.Records = belated{b.past, func() {
+			close(gate)
+			synctest.Wait() // it is saved, and nothing of it is left on this node
+		}}
+		st, err := r.Status(b.Context(), "t")
+		same(b, "error", nil, err)
+		if st.Running || st.Latest == nil || st.Latest.End.Outcome != thread.OutcomeWaiting || len(st.Pending) == 0 {
+			b.Errorf("the status is %+v", st)
+		}
 	})
 }
 

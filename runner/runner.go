@@ -206,6 +206,8 @@ func (r *Runner) log(id thread.ID, run thread.RunID) *slog.Logger {
 // Status tells how a thread stands. A thread that never was is idle.
 func (r *Runner) Status(ctx context.Context, id thread.ID) (thread.Status, error) {
 	var st thread.Status
+	// Before the history is asked: a run that is gone from here is found there, and one that is saved meanwhile here.
+	e := r.execution(id)
 	th, err := r.Records.Thread(ctx, id)
 	if err != nil && !errors.Is(err, thread.ErrNotFound) {
 		return st, fmt.Errorf("look up thread %s: %w", id, err)
@@ -223,7 +225,7 @@ func (r *Runner) Status(ctx context.Context, id thread.ID) (thread.Status, error
 			st.Latest = th.Latest
 		}
 	}
-	if e := r.execution(id); e != nil {
+	if e != nil {
 		e.describe(&st)
 		return st, nil
 	}
