@@ -43,6 +43,8 @@ type fact struct {
 	RunID   string          `json:"runId"`
 	Code    int             `json:"code"`
 	N       int             `json:"n"`
+	Name    string          `json:"name"`
+	Events  int             `json:"events"`
 	Resumed bool            `json:"resumed"`
 	Cursor  string          `json:"cursor"`
 	Accept  string          `json:"accept"`

@@ -60,11 +60,14 @@ var laterCases = map[string]string{
 	"c31-origins": "needs cookies and a list of allowed origins: authentication",
 }
 
-func TestReplayCases(t *testing.T) {
+// playReplayCases plays all cases, each as a test, and calls after with each stage as its case leaves it.
+func playReplayCases(t *testing.T, after func(*stage)) {
 	for _, c := range replayCases {
 		t.Run(c.id, func(t *testing.T) {
 			t.Parallel()
-			c.play(newStage(t, c.id, c.flags))
+			s := newStage(t, c.id, c.flags)
+			c.play(s)
+			after(s)
 		})
 	}
 }

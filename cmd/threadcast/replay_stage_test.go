@@ -20,10 +20,14 @@ import (
 type stage struct {
 	*testing.T
 	ctx    context.Context
+	id     string // of the case
 	agent  *agenttest.Server
 	node   *node
 	events string // the case's agentEvents
 	script agenttest.Case
+
+	mu      sync.Mutex
+	viewers []*viewer // all there were
 }
 
 // newStage sets the stage. The node's agent "scripted" plays the case's agentEvents as they are written; another, "second",
@@ -38,7 +42,7 @@ func newStage(t *testing.T, id string, flags []string) *stage {
 	if err := json.Unmarshal(readCase(t, id), &file); err != nil || file.ID != id {
 		t.Fatalf("%s: it is the case %q: %v", id, file.ID, err)
 	}
-	s := &stage{T: t, ctx: ctx, events: string(file.AgentEvents), agent: agenttest.NewServer(t)}
+	s := &stage{T: t, ctx: ctx, id: id, events: string(file.AgentEvents), agent: agenttest.NewServer(t)}
 	s.perform(s.events)
 	agents := []string{"--agent", "scripted=agui:" + s.agent.URL("scripted"), "--agent", "second=agui:" + s.agent.URL("second")}
 	s.node = start(t, append(agents, flags...)...)
@@ -95,7 +99,11 @@ type viewer struct {
 
 // viewer returns a viewer that has not joined.
 func (s *stage) viewer(thread string, options map[string]any) *viewer {
-	return &viewer{Viewer: webtest.NewViewer(thread, options), s: s}
+	v := &viewer{Viewer: webtest.NewViewer(thread, options), s: s}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.viewers = append(s.viewers, v)
+	return v
 }
 
 // watch returns a viewer that has joined.
