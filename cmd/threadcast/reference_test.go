@@ -21,7 +21,7 @@ import (
 )
 
 // minCaptures is how many captures the cases make at least, in the short form and with the race detector.
-const minCaptures = 400
+const minCaptures = 1000
 
 // differences are the captures on which threadcast and the reference client may differ, by the beginnings of their names, and
 // why. One that no longer differs must go.
