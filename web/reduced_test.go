@@ -172,3 +172,25 @@ func TestMessagesWhileTheirRunIsCompacted(t *testing.T) {
 		t.Errorf("the run ended after the %d. read", reads.Load())
 	}
 }
+
+func TestMessagesLeaveOutWhatWasReplaced(t *testing.T) {
+	agent := agenttest.New(held(3), said(2, 0))
+	s := open(t, plan{agent: agent})
+	s.start("t", "r1")
+	<-agent.Mark("held")
+	response, body := s.request("POST", "/api/threads/t/runs", `{"runId":"r2","onBusy":"replace","messages":[]}`)
+	if response.StatusCode != 202 {
+		t.Fatalf("%s %s", response.Status, body)
+	}
+	s.saved("t", "r2")
+	_, body = s.request("GET", "/api/threads/t/messages", "")
+	if got := decode[messagesAnswer](t, []byte(body)); len(got.Messages) != 1 || got.Messages[0].ID != "m-r2" || got.Cursor != "2-7" {
+		t.Errorf("got %s", body)
+	}
+	for run, discarded := range map[string]bool{"r1": true, "r2": false} {
+		_, body := s.request("GET", "/api/threads/t/runs/"+run, "")
+		if decode[struct{ Discarded bool }](t, []byte(body)).Discarded != discarded {
+			t.Errorf("run %s: %s", run, body)
+		}
+	}
+}

@@ -22,16 +22,22 @@ type runRecord struct {
 	ParentRunID   string       `json:"parentRunId,omitempty"`
 	PreviousRunID thread.RunID `json:"previousRunId,omitempty"`
 	State         string       `json:"state"`
-	Outcome       *string      `json:"outcome"`
-	Code          string       `json:"code,omitempty"`
-	Error         string       `json:"error,omitempty"`
-	StoppedBy     string       `json:"stoppedBy,omitempty"`
-	AcceptedAt    time.Time    `json:"acceptedAt"`
-	LastEventAt   *time.Time   `json:"lastEventAt,omitempty"` // of a running run
-	EndedAt       *time.Time   `json:"endedAt"`
-	DurationMs    int64        `json:"durationMs"` // so far, of a running run
-	End           string       `json:"end,omitempty"`
-	Counts        runCounts    `json:"counts"`
+	runEnding
+	Discarded   bool       `json:"discarded,omitempty"` // it was replaced, and is left out of replay
+	AcceptedAt  time.Time  `json:"acceptedAt"`
+	LastEventAt *time.Time `json:"lastEventAt,omitempty"` // of a running run
+	EndedAt     *time.Time `json:"endedAt"`
+	DurationMs  int64      `json:"durationMs"` // so far, of a running run
+	End         string     `json:"end,omitempty"`
+	Counts      runCounts  `json:"counts"`
+}
+
+// runEnding says how a run ended.
+type runEnding struct {
+	Outcome   *string `json:"outcome"`
+	Code      string  `json:"code,omitempty"`
+	Error     string  `json:"error,omitempty"`
+	StoppedBy string  `json:"stoppedBy,omitempty"`
 }
 
 // runCounts are null where they are not known, or not yet.
@@ -45,7 +51,7 @@ type runCounts struct {
 func recordOf(r thread.Run, st thread.Status, now time.Time) runRecord {
 	v := runRecord{
 		RunID: r.ID, Number: r.Number, AgentID: r.Agent, ParentRunID: r.Parent, PreviousRunID: r.Previous,
-		State: "running", AcceptedAt: r.Accepted.UTC(), DurationMs: max(0, now.Sub(r.Accepted).Milliseconds()),
+		State: "running", Discarded: r.Discarded, AcceptedAt: r.Accepted.UTC(), DurationMs: max(0, now.Sub(r.Accepted).Milliseconds()),
 	}
 	if r.Ended.IsZero() {
 		if st.Running && st.RunID == r.ID && !st.LastEvent.IsZero() { // it runs on this node
