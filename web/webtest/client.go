@@ -47,6 +47,7 @@ type Client struct {
 	mu      sync.Mutex
 	ref     int
 	waiting map[string]chan Reply // by ref
+	leaving map[string]member     // by the ref of the leave
 	joined  map[member]*Channel
 	strays  int
 }
@@ -68,7 +69,7 @@ func Dial(ctx context.Context, url string, opts *Options) (*Client, error) {
 		o.Dial = new(net.Dialer).DialContext
 	}
 	c := &Client{
-		onFrame: o.OnFrame, ended: make(chan struct{}), waiting: map[string]chan Reply{}, joined: map[member]*Channel{},
+		onFrame: o.OnFrame, ended: make(chan struct{}), waiting: map[string]chan Reply{}, leaving: map[string]member{}, joined: map[member]*Channel{},
 	}
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := o.Dial(ctx, network, addr)
@@ -149,6 +150,8 @@ func (c *Client) take(text []byte) error {
 		}
 		if waiting := c.waiting[*f.ref]; waiting != nil {
 			delete(c.waiting, *f.ref)
+			delete(c.joined, c.leaving[*f.ref]) // here, so that what follows counts as stray
+			delete(c.leaving, *f.ref)
 			waiting <- r
 			return nil
 		}
@@ -191,6 +194,11 @@ type Message struct {
 // Request sends a message under a fresh ref and waits for its reply, whatever its status.
 func (c *Client) Request(ctx context.Context, m Message) (Reply, error) {
 	ref, reply := c.nextRef()
+	if m.Event == "phx_leave" {
+		c.mu.Lock()
+		c.leaving[ref] = member{m.Topic, m.JoinRef}
+		c.mu.Unlock()
+	}
 	if err := c.send(ref, m); err != nil {
 		return Reply{}, err
 	}
