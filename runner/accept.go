@@ -21,21 +21,21 @@ const acceptTimeout = 20 * time.Second
 // Other errors: [thread.ErrUnknownAgent], [thread.ErrBadInput], a [thread.RunningError], a [thread.AnsweredError] when
 // something that the input answers has its answer, [thread.ErrQueueFull], [thread.ErrDraining], and those of the stores.
 func (r *Runner) Run(ctx context.Context, req thread.Request) (thread.Accepted, error) {
-	o, err := r.examine(req)
+	o, err := r.acceptor().examine(req)
 	if err != nil {
 		return thread.Accepted{}, err
 	}
-	if !r.enter() {
-		return r.late(ctx, o)
+	if !r.floor.enter() {
+		return r.acceptor().late(ctx, o)
 	}
-	defer r.running.Done()
+	defer r.floor.running.Done()
 	// From here on it is done or not done, whether the caller waits or not.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), acceptTimeout)
 	defer cancel()
 	for {
-		acc, again, err := r.try(ctx, o)
+		acc, again, err := r.acceptor().try(ctx, o)
 		if busy, ok := errors.AsType[*thread.RunningError](err); ok && !again {
-			acc, again, err = r.whenBusy(ctx, &o, busy)
+			acc, again, err = r.acceptor().whenBusy(ctx, &o, busy)
 		}
 		if again {
 			continue
@@ -59,7 +59,7 @@ type order struct {
 }
 
 // examine fills in what the request leaves open, and refuses what could never become a run.
-func (r *Runner) examine(req thread.Request) (order, error) {
+func (r acceptor) examine(req thread.Request) (order, error) {
 	req.Agent = cmp.Or(req.Agent, r.first)
 	if r.agents[req.Agent] == nil {
 		return order{}, fmt.Errorf("%w: %q", thread.ErrUnknownAgent, req.Agent)
@@ -91,7 +91,7 @@ func (r *Runner) examine(req thread.Request) (order, error) {
 }
 
 // try is one attempt to accept; again asks for another, since what stood in the way is gone.
-func (r *Runner) try(ctx context.Context, o order) (acc thread.Accepted, again bool, err error) {
+func (r acceptor) try(ctx context.Context, o order) (acc thread.Accepted, again bool, err error) {
 	if acc, err = r.known(ctx, o); err == nil || !errors.Is(err, thread.ErrNotFound) {
 		return acc, false, err
 	}
@@ -113,7 +113,7 @@ func (r *Runner) try(ctx context.Context, o order) (acc thread.Accepted, again b
 }
 
 // known answers for a run that the thread has had; [thread.ErrNotFound] if it has not.
-func (r *Runner) known(ctx context.Context, o order) (thread.Accepted, error) {
+func (r acceptor) known(ctx context.Context, o order) (thread.Accepted, error) {
 	run, err := r.Records.FindRun(ctx, o.Thread, o.RunID)
 	if err != nil {
 		return thread.Accepted{}, fmt.Errorf("look up run %s: %w", o.RunID, err)
@@ -125,8 +125,8 @@ func (r *Runner) known(ctx context.Context, o order) (thread.Accepted, error) {
 }
 
 // passes waits for what holds the thread, if that is over but for its bookkeeping, and tells whether it did.
-func (r *Runner) passes(ctx context.Context, o order, busy *thread.RunningError) bool {
-	s := r.slot(o.Thread)
+func (r acceptor) passes(ctx context.Context, o order, busy *thread.RunningError) bool {
+	s := r.floor.slot(o.Thread)
 	switch {
 	case busy.RunID == o.RunID, busy.RunID == "", s == nil && busy.Owner == r.owner:
 		// It is being accepted, reclaimed or deleted, or was released in this moment: look again.
@@ -163,21 +163,21 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // record writes the run into the history, after finishing what an owner that went away left unfinished. It does so
 // while the lease holds, which it leaves in its latest form.
-func (r *Runner) record(ctx context.Context, lease *thread.Lease, o order) (thread.Run, []byte, error) {
+func (r acceptor) record(ctx context.Context, lease *thread.Lease, o order) (thread.Run, []byte, error) {
 	for {
 		run, raw, err := r.start(ctx, *lease, o)
 		left, ok := errors.AsType[*thread.UnfinishedError](err)
 		if !ok {
 			return run, raw, err
 		}
-		if *lease, err = r.takeOver(ctx, *lease, left.Run); err != nil {
+		if *lease, err = r.Runner.reclaimer().takeOver(ctx, *lease, left.Run); err != nil {
 			return run, nil, err
 		}
 	}
 }
 
 // start is one attempt to record. It returns the run and the input that its agent gets.
-func (r *Runner) start(ctx context.Context, lease thread.Lease, o order) (run thread.Run, raw []byte, err error) {
+func (r acceptor) start(ctx context.Context, lease thread.Lease, o order) (run thread.Run, raw []byte, err error) {
 	ctx, cancel := context.WithDeadline(ctx, lease.Deadline)
 	defer cancel()
 	run = thread.Run{
@@ -209,7 +209,7 @@ func (r *Runner) start(ctx context.Context, lease thread.Lease, o order) (run th
 }
 
 // clean removes from the log what a deletion that was interrupted left of the thread's earlier runs.
-func (r *Runner) clean(ctx context.Context, run thread.Run) error {
+func (r acceptor) clean(ctx context.Context, run thread.Run) error {
 	if run.Number == 1 || run.Previous != "" {
 		return nil
 	}
@@ -224,32 +224,16 @@ func (r *Runner) clean(ctx context.Context, run thread.Run) error {
 }
 
 // launch starts the run's goroutine.
-func (r *Runner) launch(lease thread.Lease, run thread.Run, o order) {
-	e := newExecution(r, lease, run, o)
+func (r acceptor) launch(lease thread.Lease, run thread.Run, o order) {
+	e := newExecution(r.Runner, lease, run, o)
 	if o.over != nil {
 		e.conclude(*o.over)
 	}
-	s := r.occupy(run.Thread, e)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ending && e.conclude(shutDown) {
-		r.shut++
-	}
-	r.running.Go(func() { e.drive(s) })
-}
-
-// enter counts a caller among what Drain waits for, and tells whether the node still takes runs.
-func (r *Runner) enter() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.draining {
-		r.running.Add(1)
-	}
-	return !r.draining
+	r.floor.begin(e, r.floor.occupy(run.Thread, e))
 }
 
 // late answers a request that comes while the node drains: a run that it already accepted stays accepted.
-func (r *Runner) late(ctx context.Context, o order) (thread.Accepted, error) {
+func (r acceptor) late(ctx context.Context, o order) (thread.Accepted, error) {
 	acc, err := r.known(ctx, o)
 	if errors.Is(err, thread.ErrNotFound) {
 		err = thread.ErrDraining

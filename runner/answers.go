@@ -31,7 +31,7 @@ func (o order) answers(seen func(id string) bool) []thread.Answer {
 }
 
 // checkAnswered refuses what was answered already, rather than saying that the thread is busy with just that.
-func (r *Runner) checkAnswered(ctx context.Context, o order) error {
+func (r acceptor) checkAnswered(ctx context.Context, o order) error {
 	if len(o.in.Resume) == 0 && len(o.in.Results) == 0 {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (r *Runner) checkAnswered(ctx context.Context, o order) error {
 }
 
 // checkExpiry refuses to resolve what may only be cancelled by now (AG-UI 1.0, section 9).
-func (r *Runner) checkExpiry(ctx context.Context, o order) error {
+func (r acceptor) checkExpiry(ctx context.Context, o order) error {
 	if len(o.in.Resume) == 0 || o.queue {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // whenBusy does about an active run what the order wants; again asks for another attempt.
-func (r *Runner) whenBusy(ctx context.Context, o *order, busy *thread.RunningError) (acc thread.Accepted, again bool, err error) {
+func (r acceptor) whenBusy(ctx context.Context, o *order, busy *thread.RunningError) (acc thread.Accepted, again bool, err error) {
 	if err := r.checkAnswered(ctx, *o); err != nil {
 		return acc, false, err
 	}
@@ -20,7 +20,7 @@ func (r *Runner) whenBusy(ctx context.Context, o *order, busy *thread.RunningErr
 		if len(o.in.Resume) > 0 {
 			return acc, false, busy // an answer does not wait: what it answers may be gone by then
 		}
-		return r.enqueue(ctx, *o)
+		return r.Runner.line().enqueue(ctx, *o)
 	case thread.Interrupt, thread.Replace:
 		return acc, true, r.makeRoom(ctx, o, busy)
 	}
@@ -28,7 +28,7 @@ func (r *Runner) whenBusy(ctx context.Context, o *order, busy *thread.RunningErr
 }
 
 // makeRoom stops the active run, and discards it if it is to be replaced.
-func (r *Runner) makeRoom(ctx context.Context, o *order, busy *thread.RunningError) error {
+func (r acceptor) makeRoom(ctx context.Context, o *order, busy *thread.RunningError) error {
 	if _, err := r.Stop(ctx, o.Thread, busy.RunID, o.By); err != nil {
 		return fmt.Errorf("stop run %s: %w", busy.RunID, err)
 	}
@@ -49,7 +49,7 @@ func (r *Runner) makeRoom(ctx context.Context, o *order, busy *thread.RunningErr
 }
 
 // recorded waits until the end of a run is recorded.
-func (r *Runner) recorded(ctx context.Context, id thread.ID, run thread.RunID) (thread.Run, error) {
+func (r acceptor) recorded(ctx context.Context, id thread.ID, run thread.RunID) (thread.Run, error) {
 	for {
 		found, err := r.Records.FindRun(ctx, id, run)
 		if err != nil {
@@ -65,7 +65,7 @@ func (r *Runner) recorded(ctx context.Context, id thread.ID, run thread.RunID) (
 }
 
 // discard makes a run that has ended as if it had not been.
-func (r *Runner) discard(ctx context.Context, run thread.Run) error {
+func (r acceptor) discard(ctx context.Context, run thread.Run) error {
 	whole, err := r.Story.NextRun(ctx, run.Thread, run.Number-1)
 	if err != nil && !errors.Is(err, thread.ErrCorrupt) {
 		return fmt.Errorf("read run %s: %w", run.ID, err)
@@ -90,7 +90,7 @@ func (r *Runner) discard(ctx context.Context, run thread.Run) error {
 }
 
 // rebased returns the order's input as its author would have written it at this moment.
-func (r *Runner) rebased(ctx context.Context, o order, seen func(id string) bool) ([]byte, error) {
+func (r acceptor) rebased(ctx context.Context, o order, seen func(id string) bool) ([]byte, error) {
 	if o.since == 0 {
 		return o.raw, nil
 	}

@@ -16,7 +16,7 @@ func (r *Runner) Delete(ctx context.Context, id thread.ID, by string) error {
 	if err != nil {
 		return err
 	}
-	s := r.occupy(id, nil)
+	s := r.floor.occupy(id, nil)
 	k := startKeeper(r, lease, &holding{lease: lease})
 	// History first: if the node dies in between, the abandoned lease makes Reclaim clear the log.
 	if err := r.Records.DeleteThread(ctx, id); err != nil {
@@ -25,7 +25,7 @@ func (r *Runner) Delete(ctx context.Context, id thread.ID, by string) error {
 	}
 	err = r.forget(ctx, id)
 	if lease = k.stop(); err != nil {
-		r.leave(id, s) // the lease stays, for Reclaim to find
+		r.floor.leave(id, s) // the lease stays, for Reclaim to find
 		return err
 	}
 	r.vacate(lease, s)
@@ -56,7 +56,7 @@ func (r *Runner) clear(ctx context.Context, id thread.ID, by string) (thread.Lea
 		if _, err := r.Stop(ctx, id, "", by); err != nil {
 			return lease, err
 		}
-		if s := r.slot(id); s != nil {
+		if s := r.floor.slot(id); s != nil {
 			select {
 			case <-s.done:
 				continue

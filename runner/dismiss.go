@@ -33,18 +33,18 @@ func (r *Runner) dismiss(ctx context.Context, id thread.ID, run thread.RunID, by
 	if o.in, err = agui.ParseInput(o.raw); err != nil {
 		return thread.Stopped{}, fmt.Errorf("dismiss what waits on thread %s: %w", id, err)
 	}
-	if !r.enter() {
+	if !r.floor.enter() {
 		return thread.Stopped{}, thread.ErrDraining
 	}
-	defer r.running.Done()
-	err = r.place(ctx, o)
+	defer r.floor.running.Done()
+	err = r.line().place(ctx, o)
 	if errors.Is(err, thread.ErrRunning) || errors.Is(err, thread.ErrAnswered) {
 		return thread.Stopped{}, nil // somebody has answered meanwhile
 	}
 	if err != nil {
 		return thread.Stopped{}, err
 	}
-	ended, err := r.recorded(ctx, id, o.RunID)
+	ended, err := r.acceptor().recorded(ctx, id, o.RunID)
 	if err != nil {
 		return thread.Stopped{}, err
 	}

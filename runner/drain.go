@@ -23,42 +23,17 @@ var shutDown = conclusion{
 // left as shut down, and waits for that until hard is done. It returns how many runs it ended, and an error if some
 // were still not saved.
 func (r *Runner) Drain(soft, hard context.Context) (int, error) {
-	r.mu.Lock()
-	r.draining = true
-	r.mu.Unlock()
-	idle := make(chan struct{})
-	go func() {
-		r.running.Wait()
-		close(idle)
-	}()
+	idle := r.floor.drain()
 	select {
 	case <-idle:
 		return 0, nil
 	case <-soft.Done():
 	}
-	r.endAll()
+	r.floor.endAll()
 	select {
 	case <-idle:
-		return r.shutDowns(), nil
+		return r.floor.shutDowns(), nil
 	case <-hard.Done():
-		return r.shutDowns(), errors.New("some runs could not be saved in time; they are reclaimed at the next start")
+		return r.floor.shutDowns(), errors.New("some runs could not be saved in time; they are reclaimed at the next start")
 	}
-}
-
-// endAll ends every run of this node as shut down, and those that are about to begin.
-func (r *Runner) endAll() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ending = true
-	for _, s := range r.slots {
-		if s.exec != nil && s.exec.conclude(shutDown) {
-			r.shut++
-		}
-	}
-}
-
-func (r *Runner) shutDowns() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.shut
 }

@@ -22,7 +22,7 @@ func (e *execution) drive(s *slot) {
 	k := startKeeper(e.r, e.getLease(), e)
 	vacate := sync.OnceFunc(func() {
 		e.r.vacate(k.stop(), s)
-		e.r.advance(e.run.Thread)
+		e.r.line().advance(e.run.Thread)
 	})
 	defer vacate()
 
@@ -113,7 +113,7 @@ func (e *execution) finish(log *slog.Logger) {
 	run.Ended = time.Now()
 	run.End, run.Pending, run.Calls, run.Usage = e.final.end, e.final.pending, e.final.calls, e.final.usage
 	run.Messages = e.tracker.Created()
-	if err := e.r.save(context.Background(), e.getLease, run, e.entries); err != nil {
+	if err := e.r.scribe().save(context.Background(), e.getLease, run, e.entries); err != nil {
 		log.Error("run not saved; it stays in the live log and is tried again", "err", err)
 		return
 	}
@@ -132,7 +132,7 @@ func (e *execution) endEntry(end thread.End, ahead int) thread.Entry {
 // append writes entries to the log, again and again while the log is away and the lease is ours.
 func (e *execution) append(entries []thread.Entry) error {
 	e.entries = append(e.entries, entries...)
-	if err := e.r.appendAll(context.Background(), e.getLease, e.entries, entries); err != nil {
+	if err := e.r.scribe().appendAll(context.Background(), e.getLease, e.entries, entries); err != nil {
 		return err
 	}
 	e.mu.Lock()

@@ -13,7 +13,7 @@ import (
 
 // save compacts a run's entries, records them in the history and lets the log drop them. It tries again while the
 // history is away and the lease is ours; every step may be repeated.
-func (r *Runner) save(ctx context.Context, lease func() thread.Lease, run thread.Run, entries []thread.Entry) error {
+func (r scribe) save(ctx context.Context, lease func() thread.Lease, run thread.Run, entries []thread.Entry) error {
 	run.LastSeq = entries[len(entries)-1].Seq
 	run.Events = Compact(events(entries))
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
@@ -67,20 +67,20 @@ var lostEnd = thread.End{
 }
 
 // takeOver ends and saves a run that another owner left, under a lease on its thread, which it returns renewed.
-func (r *Runner) takeOver(ctx context.Context, lease thread.Lease, run thread.Run) (thread.Lease, error) {
+func (r reclaimer) takeOver(ctx context.Context, lease thread.Lease, run thread.Run) (thread.Lease, error) {
 	run.Owner, run.Token = lease.Owner, lease.Token
 	if err := r.History.TakeRun(ctx, run); err != nil {
 		return lease, fmt.Errorf("take run %s over: %w", run.ID, err)
 	}
 	h := &holding{lease: lease}
-	k := startKeeper(r, lease, h)
+	k := startKeeper(r.Runner, lease, h)
 	err := r.finishLeft(ctx, h.current, run)
 	return k.stop(), err
 }
 
 // finishLeft writes what the run's entries lack, and saves it.
-func (r *Runner) finishLeft(ctx context.Context, lease func() thread.Lease, run thread.Run) error {
-	entries, err := r.readRun(ctx, run)
+func (r reclaimer) finishLeft(ctx context.Context, lease func() thread.Lease, run thread.Run) error {
+	entries, err := r.Runner.scribe().readRun(ctx, run)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (r *Runner) finishLeft(ctx context.Context, lease func() thread.Lease, run 
 			return err
 		}
 		entries = append(entries, add...)
-		if err := r.appendAll(ctx, lease, entries, add); err != nil {
+		if err := r.Runner.scribe().appendAll(ctx, lease, entries, add); err != nil {
 			return err
 		}
 	}
@@ -103,7 +103,7 @@ func (r *Runner) finishLeft(ctx context.Context, lease func() thread.Lease, run 
 	if err := json.Unmarshal(entries[len(entries)-1].Data, &run.End); err != nil {
 		return fmt.Errorf("read the end of run %s: %w: %w", run.ID, thread.ErrCorrupt, err)
 	}
-	if err := r.save(ctx, lease, run, entries); err != nil {
+	if err := r.Runner.scribe().save(ctx, lease, run, entries); err != nil {
 		return err
 	}
 	r.log(run.Thread, run.ID).Info("run reclaimed", "outcome", string(run.End.Outcome), "events", len(entries)-1)
@@ -111,7 +111,7 @@ func (r *Runner) finishLeft(ctx context.Context, lease func() thread.Lease, run 
 }
 
 // readRun reads a whole run back from the log.
-func (r *Runner) readRun(ctx context.Context, run thread.Run) ([]thread.Entry, error) {
+func (r scribe) readRun(ctx context.Context, run thread.Run) ([]thread.Entry, error) {
 	var all []thread.Entry
 	for after := (thread.Cursor{Run: run.Number}); ; {
 		entries, err := r.Log.Read(ctx, run.Thread, after, 1000)

@@ -10,7 +10,7 @@ import (
 )
 
 // enqueue lets the order wait for its turn.
-func (r *Runner) enqueue(ctx context.Context, o order) (acc thread.Accepted, again bool, err error) {
+func (r line) enqueue(ctx context.Context, o order) (acc thread.Accepted, again bool, err error) {
 	q, err := r.Line.Enqueue(ctx, thread.Queued{
 		Thread: o.Thread, RunID: o.RunID, Agent: o.Agent, Input: o.raw, Title: o.in.Title(), By: o.By,
 	}, r.cfg.MaxQueue)
@@ -31,7 +31,7 @@ func (r *Runner) enqueue(ctx context.Context, o order) (acc thread.Accepted, aga
 }
 
 // dequeue takes a request out of the queue, and tells whether it was there.
-func (r *Runner) dequeue(ctx context.Context, id thread.ID, run thread.RunID) (bool, error) {
+func (r line) dequeue(ctx context.Context, id thread.ID, run thread.RunID) (bool, error) {
 	err := r.Line.Dequeue(ctx, id, run)
 	if errors.Is(err, thread.ErrNotFound) {
 		return false, nil
@@ -46,11 +46,11 @@ func (r *Runner) dequeue(ctx context.Context, id thread.ID, run thread.RunID) (b
 
 // advance starts what waits on a thread, if nothing runs there. What cannot be started for now stays where it is:
 // whoever ends the run in the way looks again, and Reclaim does so now and then.
-func (r *Runner) advance(id thread.ID) {
-	if !r.enter() {
+func (r line) advance(id thread.ID) {
+	if !r.floor.enter() {
 		return
 	}
-	defer r.running.Done()
+	defer r.floor.running.Done()
 	ctx, cancel := context.WithTimeout(context.Background(), acceptTimeout)
 	defer cancel()
 	for {
@@ -73,7 +73,7 @@ func (r *Runner) advance(id thread.ID) {
 }
 
 // startQueued starts a request whose turn it is. One that cannot become a run any more becomes one that fails.
-func (r *Runner) startQueued(ctx context.Context, q thread.Queued) error {
+func (r line) startQueued(ctx context.Context, q thread.Queued) error {
 	o := order{
 		Request: thread.Request{Thread: q.Thread, RunID: q.RunID, Agent: q.Agent, By: q.By}, raw: q.Input, since: q.After,
 		queue: true,
@@ -97,9 +97,9 @@ func (r *Runner) startQueued(ctx context.Context, q thread.Queued) error {
 }
 
 // place tries until the order is accepted or refused.
-func (r *Runner) place(ctx context.Context, o order) error {
+func (r line) place(ctx context.Context, o order) error {
 	for {
-		if _, again, err := r.try(ctx, o); !again {
+		if _, again, err := r.Runner.acceptor().try(ctx, o); !again {
 			return err
 		}
 	}

@@ -52,7 +52,7 @@ func (r *Runner) Reclaim(ctx context.Context) (int, error) {
 		return 0, fmt.Errorf("look for unfinished runs: %w", err)
 	}
 	for _, run := range runs {
-		done, err := r.reclaim(ctx, run.Thread)
+		done, err := r.reclaimer().reclaim(ctx, run.Thread)
 		n += done
 		errs = append(errs, err)
 	}
@@ -61,7 +61,7 @@ func (r *Runner) Reclaim(ctx context.Context) (int, error) {
 		errs = append(errs, fmt.Errorf("look for abandoned leases: %w", err))
 	}
 	for _, lease := range leases {
-		done, err := r.reclaim(ctx, lease.Thread)
+		done, err := r.reclaimer().reclaim(ctx, lease.Thread)
 		n += done
 		errs = append(errs, err)
 	}
@@ -70,16 +70,16 @@ func (r *Runner) Reclaim(ctx context.Context) (int, error) {
 		errs = append(errs, fmt.Errorf("look for queues: %w", err))
 	}
 	for _, id := range waiting {
-		if r.slot(id) == nil {
-			r.advance(id)
+		if r.floor.slot(id) == nil {
+			r.line().advance(id)
 		}
 	}
 	return n, errors.Join(errs...)
 }
 
 // reclaim finishes what is unfinished on a thread that nobody holds.
-func (r *Runner) reclaim(ctx context.Context, id thread.ID) (int, error) {
-	if r.slot(id) != nil {
+func (r reclaimer) reclaim(ctx context.Context, id thread.ID) (int, error) {
+	if r.floor.slot(id) != nil {
 		return 0, nil
 	}
 	lease, err := r.acquire(ctx, thread.Claim{Thread: id, Owner: r.owner})
@@ -89,7 +89,7 @@ func (r *Runner) reclaim(ctx context.Context, id thread.ID) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	s := r.occupy(id, nil)
+	s := r.floor.occupy(id, nil)
 	defer func() { r.vacate(lease, s) }()
 	runs, err := r.Backlog.Unfinished(ctx, id, reclaimPage)
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -87,19 +86,8 @@ type Runner struct {
 	agents map[string]Agent
 	first  string // the agent of requests that name none
 
-	mu        sync.Mutex
-	slots     map[thread.ID]*slot
-	draining  bool           // no run is accepted
-	ending    bool           // runs are ended as soon as they begin
-	shut      int            // runs that were ended so
-	running   sync.WaitGroup // runs, and what is about to become one
+	floor     floor
 	abandoned atomic.Int64
-}
-
-// slot is what this node does on a thread: a run, or something that must be waited for before the next run.
-type slot struct {
-	exec *execution    // nil while a run is reclaimed, or the thread is deleted
-	done chan struct{} // closed when the lease is given up
 }
 
 // New returns a runner. agents must not be empty; the first of the names given is the default agent.
@@ -111,39 +99,20 @@ func New(stores Stores, agents map[string]Agent, first string, cfg Config) *Runn
 		owner:  cfg.Node + "/" + rand.Text()[:8],
 		agents: agents,
 		first:  first,
-		slots:  map[thread.ID]*slot{},
+		floor:  floor{slots: map[thread.ID]*slot{}},
 	}
 }
 
 // Active returns how many runs this node is driving.
-func (r *Runner) Active() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n := 0
-	for _, s := range r.slots {
-		if s.exec != nil {
-			n++
-		}
-	}
-	return n
-}
+func (r *Runner) Active() int { return r.floor.active() }
 
 // Abandoned returns how many agents have been given up because they ignore that their context is done, and still run.
 func (r *Runner) Abandoned() int { return int(r.abandoned.Load()) }
 
-// occupy notes that this node does something on a thread whose lease it holds.
-func (r *Runner) occupy(id thread.ID, e *execution) *slot {
-	s := &slot{exec: e, done: make(chan struct{})}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.slots[id] = s
-	return s
-}
-
 // vacate gives the thread's lease up and lets the next one in.
 func (r *Runner) vacate(lease thread.Lease, s *slot) {
 	err := r.release(lease)
-	r.leave(lease.Thread, s)
+	r.floor.leave(lease.Thread, s)
 	if err != nil {
 		r.log(lease.Thread, lease.RunID).Warn("lease not released; it will expire", "err", err)
 	}
@@ -154,16 +123,6 @@ func (r *Runner) board(tell func(Board)) {
 	if r.Board != nil {
 		tell(r.Board)
 	}
-}
-
-// leave lets the next one in, who has to take the lease over if it was not released.
-func (r *Runner) leave(id thread.ID, s *slot) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.slots[id] == s {
-		delete(r.slots, id)
-	}
-	close(s.done)
 }
 
 // acquire takes a thread's lease. Trust in it is counted from before it was asked for.
@@ -184,21 +143,6 @@ func (r *Runner) release(lease thread.Lease) error {
 	return r.Leaser.Release(ctx, lease)
 }
 
-// slot returns what this node does on the thread, or nil.
-func (r *Runner) slot(id thread.ID) *slot {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.slots[id]
-}
-
-// execution returns the run that this node drives on the thread, or nil.
-func (r *Runner) execution(id thread.ID) *execution {
-	if s := r.slot(id); s != nil {
-		return s.exec
-	}
-	return nil
-}
-
 func (r *Runner) log(id thread.ID, run thread.RunID) *slog.Logger {
 	return r.cfg.Logger.With("thread", string(id), "run", string(run))
 }
@@ -207,7 +151,7 @@ func (r *Runner) log(id thread.ID, run thread.RunID) *slog.Logger {
 func (r *Runner) Status(ctx context.Context, id thread.ID) (thread.Status, error) {
 	var st thread.Status
 	// Before the history is asked: a run that is gone from here is found there, and one that is saved meanwhile here.
-	e := r.execution(id)
+	e := r.floor.execution(id)
 	th, err := r.Records.Thread(ctx, id)
 	if err != nil && !errors.Is(err, thread.ErrNotFound) {
 		return st, fmt.Errorf("look up thread %s: %w", id, err)

@@ -45,9 +45,9 @@ func (r *Runner) stopped(by string) conclusion {
 // of the run is published any more, and the thread takes a new run. A run that waits in the queue is stopped by taking
 // it out, and a thread that waits for an answer by an answer of its own: whatever waits is cancelled.
 func (r *Runner) Stop(ctx context.Context, id thread.ID, run thread.RunID, by string) (thread.Stopped, error) {
-	e := r.execution(id)
+	e := r.floor.execution(id)
 	if run != "" && (e == nil || e.run.ID != run) {
-		if out, err := r.dequeue(ctx, id, run); out || err != nil {
+		if out, err := r.line().dequeue(ctx, id, run); out || err != nil {
 			return thread.Stopped{Stopped: out, RunID: run}, err
 		}
 	}

@@ -32,7 +32,7 @@ func newEnd(run thread.Run, seq uint64, end thread.End) thread.Entry {
 
 // appendAll appends entries, which are the last of all, and tries again while the log is away and the lease is ours.
 // If the log lost some of the earlier ones, all are appended again: their numbers make that exact.
-func (r *Runner) appendAll(ctx context.Context, lease func() thread.Lease, all, entries []thread.Entry) error {
+func (r scribe) appendAll(ctx context.Context, lease func() thread.Lease, all, entries []thread.Entry) error {
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		l := lease()
 		call, cancel := context.WithDeadline(ctx, l.Deadline)
@@ -61,7 +61,7 @@ func passing(err error) bool {
 	return errors.Is(err, thread.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
 }
 
-func (r *Runner) reappend(ctx context.Context, lease thread.Lease, all []thread.Entry) error {
+func (r scribe) reappend(ctx context.Context, lease thread.Lease, all []thread.Entry) error {
 	for len(all) > 0 {
 		n, _ := fit(len(all), func(i int) int { return len(all[i].Data) })
 		if err := r.Log.Append(ctx, lease, all[:n]); err != nil {
