@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// members are the members of a JSON object, by their exact names; of a name that comes twice, the last (AG-UI 1.0, section
-// 20 of the project's protocol document says why that matters).
+// members are the members of a JSON object, by their exact names; of a name that comes twice, the last. Everybody else who
+// reads the same object sees the same then.
 type members map[string]json.RawMessage
 
 // readMembers returns nil for what is no object.

@@ -179,5 +179,5 @@ func (o *OpenAI) Run(ctx context.Context, in runner.Input, emit func(event []byt
 	if err := o.read(ctx, resp.Body, r); err != nil {
 		return err
 	}
-	return r.finish(o.opts.Provider, string(q.params.Model))
+	return r.finish(o.opts.Provider, q.params.Model)
 }
