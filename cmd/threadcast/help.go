@@ -25,7 +25,7 @@ const helpTail = `
         a YAML file of these settings, such as
           listen: 127.0.0.1:9090
           agents:
-            ai: {type: openai, url: https://api.openai.com/v1, model: gpt-5.2, key_env: OPENAI_API_KEY}
+            ai: {type: openai, url: https://api.openai.com/v1, model: gpt-4.1-mini, key_env: OPENAI_API_KEY}
             story: {type: agui, url: http://127.0.0.1:9000/}
             demo: {type: demo}
 
@@ -51,27 +51,26 @@ func help(w io.Writer) {
 	fmt.Fprint(w, helpTail)
 }
 
-const agentsPage = `
-## Agents
-
-    agents:
-      ai:
-        type: openai
-        url: https://api.openai.com/v1
-        model: gpt-5.2
-        key_env: OPENAI_API_KEY
-        system: You are brief.
-        allow: [temperature]
-      story:
-        type: agui
-        url: http://127.0.0.1:9000/
-        header_env: {Authorization: STORY_AUTHORIZATION}
-      demo: {type: demo}
+const agentsPage = "\n## Agents\n\n```yaml" + `
+agents:
+  ai:
+    type: openai
+    url: https://api.openai.com/v1
+    model: gpt-4.1-mini
+    key_env: OPENAI_API_KEY
+    system: You are brief.
+    allow: [temperature]
+  story:
+    type: agui
+    url: http://127.0.0.1:9000/
+    header_env: {Authorization: STORY_AUTHORIZATION}
+  demo: {type: demo}
+` + "```" + `
 
 The first is the default. Secrets have their place in the environment: the file and the command line only name the
-variables. The same on a command line, where keys that are one text follow the URL of an openai agent, and are not sent to it:
+variables. On a command line the keys that are one text follow the URL of an openai agent, and are not sent to it:
 
-    threadcast --agent 'ai=openai:https://api.openai.com/v1?model=gpt-5.2&key_env=OPENAI_API_KEY&allow=temperature' --agent demo=demo
+    threadcast --agent 'ai=openai:https://api.openai.com/v1?model=gpt-4.1-mini&key_env=OPENAI_API_KEY&allow=temperature' --agent demo=demo
 
 [openai.md](openai.md) tells how to connect Ollama, vLLM, LM Studio and OpenAI.
 
