@@ -55,7 +55,7 @@ func TestAgentsAreChecked(t *testing.T) {
 		"no model":        {[]string{"x=openai:http://h/v1"}, "model is missing; for --agent it follows the URL: ?model=NAME"},
 		"openai, no URL":  {[]string{"x=openai:?model=m"}, "http or https URL"},
 		"credentials":     {[]string{"x=openai:http://u:" + secretText + "@h/v1?model=m"}, "no credentials"},
-		"unknown key":     {[]string{ai + "&modle=n"}, `unknown key "modle"; an agent of type openai has type, url, model, key_env`},
+		"unknown key":     {[]string{ai + "&models=n"}, `unknown key "models"; an agent of type openai has type, url, model, key_env`},
 		"key of another":  {[]string{ai + "&headers=x"}, `unknown key "headers"`},
 		"key twice":       {[]string{ai + "&model=n"}, "model takes one value"},
 		"type":            {[]string{ai + "&type=agui"}, "type stands before the ?"},
@@ -139,14 +139,12 @@ func TestAgentsOfTheFile(t *testing.T) {
 	if !a.list[0].Default || a.list[0].ID != "zeta" || a.list[0].Type != "openai" || a.list[1].Default {
 		t.Errorf("clients are told %+v", a.list)
 	}
-	for _, args := range [][]string{{"--agent", "x=demo"}} {
-		a, err := loadAgents(t, file, args...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(a.list) != 1 || a.list[0].ID != "x" {
-			t.Errorf("--agent does not win over the file: %+v", a.list)
-		}
+	a, err = loadAgents(t, file, "--agent", "x=demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(a.list) != 1 || a.list[0].ID != "x" {
+		t.Errorf("--agent does not win over the file: %+v", a.list)
 	}
 }
 
