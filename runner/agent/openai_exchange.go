@@ -122,13 +122,13 @@ func (o *OpenAI) readFrame(frame []byte, err error, r *reply) (over bool, _ erro
 	case cut && !json.Valid(text) && r.reason != "":
 		return true, nil
 	case !json.Valid(text):
-		return false, notAnEvent(frame, cmp.Or(err, errNotJSON))
+		return false, notAnEvent(o.quotable(frame), cmp.Or(err, errNotJSON))
 	case text[0] != '{':
-		return false, notAnEvent(frame, errNotObject)
+		return false, notAnEvent(o.quotable(frame), errNotObject)
 	}
 	var chunk openai.ChatCompletionChunk
 	if err := json.Unmarshal(text, &chunk); err != nil {
-		return false, notAnEvent(frame, err)
+		return false, notAnEvent(o.quotable(frame), err)
 	}
 	if hasComplaint(chunk) {
 		return false, o.failed(text)

@@ -132,7 +132,7 @@ func TestOpenAIErrorsWithinTheStream(t *testing.T) {
 		"OpenRouter":     {`{"id":"x","error":{"code":429,"message":"slow down"},"choices":[{"delta":{"content":""},"finish_reason":"error"}]}`, failure{"model_rate_limited", "The model takes no more requests for now.", "slow down"}},
 		"vLLM":           {`{"object":"error","message":"maximum context length is 4096","code":400}`, failure{"model_context_length", "The conversation is too long for the model.", "4096"}},
 		"a text":         {`{"error":"out of memory ` + key + `"}`, failure{"model_failed", "The model's server reported an error.", "out of memory [key]"}},
-		"not JSON":       {`oops`, failure{"agent_bad_stream", "The agent sent something that is not an event.", "oops"}},
+		"not JSON":       {`oops ` + key, failure{"agent_bad_stream", "The agent sent something that is not an event.", "oops [key]"}},
 		"half of it":     {`{"choices":[`, failure{"agent_bad_stream", "The agent sent something that is not an event.", "choices"}},
 		"no object":      {`[1]`, failure{"agent_bad_stream", "The agent sent something that is not an event.", "[1]"}},
 		"nameless call":  {calls(`{"index":0,"id":"a","function":{"arguments":"{}"}}`), failure{"agent_bad_stream", "The agent called a tool without a name.", "no name"}},
