@@ -22,7 +22,7 @@ type config struct {
 	Listen       string
 	Database     string
 	Redis        string
-	Agents       []string
+	Agents       agentList
 	Node         string
 	LogLevel     slog.Level
 	LogFormat    string
@@ -44,6 +44,9 @@ type setting struct {
 	set   func(*config, string) error
 }
 
+// onlyInFile stands where a setting has neither flag nor variable, but a form of its own in the file.
+var onlyInFile func(*config, string) error
+
 // settings is the configuration: flags, variables, file keys, help and documentation are made from it.
 var settings = []setting{
 	{"listen", "HOST:PORT", "127.0.0.1:8080", false,
@@ -56,9 +59,13 @@ var settings = []setting{
 		"Redis for many nodes; not in this version, which is one node with one file",
 		func(c *config, s string) error { c.Redis = s; return nil }},
 	{"agent", "NAME=TYPE:URL", "", true,
-		"an agent, such as story=agui:http://127.0.0.1:9000/; may be repeated, the first is the default; " +
+		"an agent, such as story=agui:http://127.0.0.1:9000/ or ai=openai:http://127.0.0.1:11434/v1?model=qwen3, " +
+			"where keys of the table agents may follow the ?; may be repeated, the first is the default; " +
 			"without any, the built-in demo; demo=demo adds it to others; a variable separates several by spaces",
-		func(c *config, s string) error { c.Agents = append(c.Agents, s); return nil }},
+		func(c *config, s string) error { c.Agents.given = append(c.Agents.given, s); return nil }},
+	{"agents", "", "", false,
+		"a table of agents in place of agent: for each name a table of its keys; --agent and its variable win over it",
+		onlyInFile},
 	{"node", "NAME", "", false,
 		"this node's name in logs and leases; the host's name if not given",
 		func(c *config, s string) error { c.Node = s; return nil }},
@@ -193,12 +200,15 @@ func load(args []string, env func(string) (string, bool)) (config, error) {
 	if file == "" {
 		file, _ = env("THREADCAST_CONFIG")
 	}
-	fromFile, err := readFile(file)
+	fromFile, table, err := readFile(file)
 	if err != nil {
 		return config{}, err
 	}
-	var c config
+	c := config{Agents: agentList{table: table}}
 	for _, s := range settings {
+		if s.set == nil {
+			continue
+		}
 		given, source := []string{s.def}, "the default of "+s.name
 		if s.list {
 			given = nil
@@ -230,6 +240,9 @@ func parseFlags(args []string) (values, string, error) {
 	fs.SetOutput(io.Discard)
 	file := fs.String("config", "", "")
 	for _, s := range settings {
+		if s.set == nil {
+			continue
+		}
 		add := func(v string) error {
 			if !s.list {
 				delete(given, s.name)
@@ -255,19 +268,35 @@ func parseFlags(args []string) (values, string, error) {
 	return given, *file, nil
 }
 
-// readFile reads a YAML file of settings. A key that is none is an error.
-func readFile(name string) (values, error) {
+// readFile reads a YAML file of settings, and apart from the others its table of agents. A key that is none is an error.
+func readFile(name string) (values, []agentSpec, error) {
 	if name == "" {
-		return nil, nil
+		return nil, nil, nil
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, nil, usageError{err}
 	}
 	var keys map[string]any
-	if err := yaml.Unmarshal(text, &keys); err != nil {
-		return nil, usagef("%s: %w", name, err)
+	if err := yaml.UnmarshalWithOptions(text, &keys, yaml.UseOrderedMap()); err != nil {
+		return nil, nil, usagef("%s: %w", name, err)
 	}
+	var table []agentSpec
+	if v, ok := keys["agents"]; ok {
+		if _, both := keys["agent"]; both {
+			return nil, nil, usagef("%s: agent and agents are two ways to say the same; use one", name)
+		}
+		if table, err = readAgents(name, v); err != nil {
+			return nil, nil, err
+		}
+		delete(keys, "agents")
+	}
+	given, err := readKeys(name, keys)
+	return given, table, err
+}
+
+// readKeys reads the settings of a file that are texts, or lists of them.
+func readKeys(name string, keys map[string]any) (values, error) {
 	given := values{}
 	for key, v := range keys {
 		s, ok := find(key)

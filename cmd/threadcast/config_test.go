@@ -33,6 +33,12 @@ func TestHelpTellsOfEverySetting(t *testing.T) {
 	var text bytes.Buffer
 	help(&text)
 	for _, s := range settings {
+		if s.set == nil {
+			if !strings.Contains(text.String(), "\n  "+s.name+" (only in the file)\n        "+s.help) {
+				t.Errorf("the help lacks %s", s.name)
+			}
+			continue
+		}
 		if !strings.Contains(text.String(), "\n  --"+s.name) {
 			t.Errorf("the help lacks --%s", s.name)
 		}
@@ -46,6 +52,11 @@ func TestHelpTellsOfEverySetting(t *testing.T) {
 			t.Errorf("the help lacks the default of --%s", s.name)
 		}
 	}
+	for _, k := range agentKeys {
+		if k.help == "" || !strings.Contains(text.String(), "\n  "+k.name+" ("+strings.Join(k.of, ", ")+")\n        "+k.help) {
+			t.Errorf("the help does not say what %s of an agent is for", k.name)
+		}
+	}
 }
 
 func TestDefaultsAreAWorkingConfiguration(t *testing.T) {
@@ -53,7 +64,7 @@ func TestDefaultsAreAWorkingConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Listen != "127.0.0.1:8080" || c.Database != "threadcast.db" || c.Agents != nil || c.Insecure {
+	if c.Listen != "127.0.0.1:8080" || c.Database != "threadcast.db" || c.Agents.given != nil || c.Insecure {
 		t.Errorf("the defaults are %+v", c)
 	}
 	if c.Run.Lease != 15*time.Second || c.Grace != 15*time.Second || c.Run.Retention != 5*time.Minute || c.LogLevel != slog.LevelInfo {
@@ -111,7 +122,7 @@ func TestListsReplaceThoseBelow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := strings.Join(c.Agents, " "); got != test.want {
+			if got := strings.Join(c.Agents.given, " "); got != test.want {
 				t.Errorf("the agents are %q, not %q", got, test.want)
 			}
 		})
@@ -181,35 +192,4 @@ func TestAddressesThatAreLetIn(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestAgentsAreChecked(t *testing.T) {
-	for name, test := range map[string]struct {
-		specs []string
-		want  string
-	}{
-		"no name":        {[]string{"demo"}, "is not NAME=TYPE:URL"},
-		"empty name":     {[]string{"=demo"}, "name is missing"},
-		"unknown type":   {[]string{"x=openai:http://h/"}, `unknown type "openai"`},
-		"the same twice": {[]string{"x=demo", "x=demo"}, `two agents named "x"`},
-		"no URL":         {[]string{"x=agui"}, "http or https URL"},
-		"not a web URL":  {[]string{"x=agui:ftp://h/"}, "http or https URL"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := newAgents(test.specs, 0)
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Fatalf("the error is %v; it should speak of %q", err, test.want)
-			}
-		})
-	}
-	t.Run("secrets of an address are not printed", func(t *testing.T) {
-		a, err := newAgents([]string{"x=agui:http://user:secret@h:1/p?key=secret"}, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer a.Close()
-		if got := strings.Join(a.where, "\n"); strings.Contains(got, "secret") || !strings.Contains(got, "h:1/p") {
-			t.Errorf("printed is %q", got)
-		}
-	})
 }

@@ -32,6 +32,9 @@ func TestHelpNamesEverySetting(t *testing.T) {
 	var text bytes.Buffer
 	help(&text)
 	for _, s := range settings {
+		if s.set == nil {
+			continue // TestHelpTellsOfEverySetting has it
+		}
 		if !strings.Contains(text.String(), "--"+s.name) || !strings.Contains(text.String(), s.variable()) {
 			t.Errorf("the help does not explain %s", s.name)
 		}

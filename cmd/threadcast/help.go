@@ -15,6 +15,7 @@ Usage:
 
 Start it without flags, open the page it prints, and talk to the built-in agent. Then bring your own:
   threadcast --agent story=agui:http://127.0.0.1:9000/
+  threadcast --agent 'ai=openai:http://127.0.0.1:11434/v1?model=qwen3'     a model of Ollama
 
 Flags, each also as a variable and as a key of the file that --config names:
 `
@@ -23,9 +24,10 @@ const helpTail = `
   --config FILE (THREADCAST_CONFIG)
         a YAML file of these settings, such as
           listen: 127.0.0.1:9090
-          agent:
-            - story=agui:http://127.0.0.1:9000/
-            - demo=demo
+          agents:
+            ai: {type: openai, url: https://api.openai.com/v1, model: gpt-4.1-mini, key_env: OPENAI_API_KEY}
+            story: {type: agui, url: http://127.0.0.1:9000/}
+            demo: {type: demo}
 
 Flags win over variables, variables over the file. SIGTERM or Ctrl-C ends the process in an orderly way: runs may
 finish, for as long as --grace allows. A second one ends it at once.
@@ -36,10 +38,45 @@ Exit codes: 0 after an orderly end, 1 when something went wrong, 2 when the comm
 func help(w io.Writer) {
 	fmt.Fprint(w, helpHead)
 	for _, s := range settings {
+		if s.set == nil {
+			fmt.Fprintf(w, "\n  %s (only in the file)\n        %s\n", s.name, s.help)
+			continue
+		}
 		fmt.Fprintf(w, "\n  --%s (%s)\n        %s%s\n", strings.TrimSpace(s.name+" "+s.value), s.variable(), s.help, s.defaultNote())
+	}
+	fmt.Fprint(w, "\nKeys of an agent in the table agents:\n")
+	for _, k := range agentKeys {
+		fmt.Fprintf(w, "\n  %s (%s)\n        %s\n", k.name, strings.Join(k.of, ", "), k.help)
 	}
 	fmt.Fprint(w, helpTail)
 }
+
+const agentsPage = "\n## Agents\n\n```yaml" + `
+agents:
+  ai:
+    type: openai
+    url: https://api.openai.com/v1
+    model: gpt-4.1-mini
+    key_env: OPENAI_API_KEY
+    system: You are brief.
+    allow: [temperature]
+  story:
+    type: agui
+    url: http://127.0.0.1:9000/
+    header_env: {Authorization: STORY_AUTHORIZATION}
+  demo: {type: demo}
+` + "```" + `
+
+The first is the default. Secrets have their place in the environment: the file and the command line only name the
+variables. On a command line the keys that are one text follow the URL of an openai agent, and are not sent to it:
+
+    threadcast --agent 'ai=openai:https://api.openai.com/v1?model=gpt-4.1-mini&key_env=OPENAI_API_KEY&allow=temperature' --agent demo=demo
+
+[openai.md](openai.md) tells how to connect Ollama, vLLM, LM Studio and OpenAI.
+
+| key | types | |
+|---|---|---|
+`
 
 // markdown writes docs/configuration.md. It is made from the settings.
 func markdown(w io.Writer) {
@@ -52,7 +89,15 @@ func markdown(w io.Writer) {
 		if s.def == "" {
 			def = ""
 		}
-		fmt.Fprintf(w, "| `%s` | `%s` | %s | %s |\n", s.name, s.variable(), def, s.help)
+		variable := "`" + s.variable() + "`"
+		if s.set == nil {
+			variable = "only in the file"
+		}
+		fmt.Fprintf(w, "| `%s` | %s | %s | %s |\n", s.name, variable, def, s.help)
+	}
+	fmt.Fprint(w, agentsPage)
+	for _, k := range agentKeys {
+		fmt.Fprintf(w, "| `%s` | %s | %s |\n", k.name, strings.Join(k.of, ", "), k.help)
 	}
 }
 

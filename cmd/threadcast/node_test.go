@@ -49,6 +49,7 @@ type fact struct {
 	Cursor  string          `json:"cursor"`
 	Accept  string          `json:"accept"`
 	Stopped json.RawMessage `json:"stopped"`
+	Body    json.RawMessage `json:"body"`
 	Seen    []struct {
 		RunID string          `json:"runId"`
 		Event json.RawMessage `json:"event"`

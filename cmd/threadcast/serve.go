@@ -61,7 +61,7 @@ func serve(p process, cfg config) error {
 	if err != nil {
 		return listenError(cfg.Listen, err)
 	}
-	if err := a.open(p.soft); err != nil {
+	if err := a.open(p.soft, p.env); err != nil {
 		return errors.Join(err, a.close(), listener.Close())
 	}
 	a.welcome(p.stdout, listener.Addr())
@@ -84,8 +84,8 @@ func listenError(addr string, err error) error {
 }
 
 // open makes the parts and finishes what an earlier process left.
-func (a *app) open(ctx context.Context) (err error) {
-	if a.agents, err = newAgents(a.cfg.Agents, max(a.cfg.Run.MaxEventBytes, a.cfg.Run.MaxResultBytes)); err != nil {
+func (a *app) open(ctx context.Context, env func(string) (string, bool)) (err error) {
+	if a.agents, err = newAgents(a.cfg.Agents, env, max(a.cfg.Run.MaxEventBytes, a.cfg.Run.MaxResultBytes)); err != nil {
 		return err
 	}
 	if a.file, err = sqlitefile.Open(ctx, a.cfg.Database, sqlitefile.Options{}); err != nil {

@@ -87,7 +87,7 @@ func NewAGUI(address string, opts AGUIOptions) (*AGUI, error) {
 		url:      address,
 		header:   opts.Header,
 		maxEvent: opts.MaxEvent,
-		client:   newClient(opts),
+		client:   newClient(opts.DialTimeout, opts.HeaderTimeout),
 	}, nil
 }
 

@@ -28,7 +28,7 @@ func checkResponse(resp *http.Response) error {
 		return &runner.AgentError{
 			Code:    "agent_status",
 			Message: fmt.Sprintf("The agent answered HTTP %d.", resp.StatusCode),
-			Err:     fmt.Errorf("HTTP %s: %q", resp.Status, beginning(resp.Body)),
+			Err:     fmt.Errorf("HTTP %s: %q", resp.Status, beginning(resp.Body, bodyExcerpt)),
 		}
 	}
 	if coding := resp.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
@@ -42,10 +42,10 @@ func checkResponse(resp *http.Response) error {
 }
 
 // beginning returns what a refusal says, as far as it comes soon. It closes the body if it does not.
-func beginning(body io.ReadCloser) []byte {
+func beginning(body io.ReadCloser, size int64) []byte {
 	impatience := time.AfterFunc(bodyWait, func() { _ = body.Close() })
 	defer impatience.Stop()
-	text, _ := io.ReadAll(io.LimitReader(body, bodyExcerpt))
+	text, _ := io.ReadAll(io.LimitReader(body, size))
 	return text
 }
 
@@ -97,13 +97,17 @@ func withoutURL(err error) error {
 // broken is for a stream that cannot be read on.
 func (a *AGUI) broken(err error) error {
 	if errors.Is(err, errFrameSize) {
-		return &runner.AgentError{
-			Code:    "event_too_large", // as the runner calls it
-			Message: "The agent sent an event that is too large.",
-			Err:     fmt.Errorf("%w of %d bytes", err, a.maxEvent),
-		}
+		return tooLarge(err, a.maxEvent)
 	}
 	return truncated(err)
+}
+
+func tooLarge(err error, limit int) error {
+	return &runner.AgentError{
+		Code:    "event_too_large", // as the runner calls it
+		Message: "The agent sent an event that is too large.",
+		Err:     fmt.Errorf("%w of %d bytes", err, limit),
+	}
 }
 
 func truncated(err error) error {

@@ -15,15 +15,15 @@ import (
 const maxRedirects = 5
 
 // newClient returns a client of its own for one agent. It has no overall timeout: a run takes what it takes.
-func newClient(opts AGUIOptions) *http.Client {
-	dialer := &net.Dialer{Timeout: opts.DialTimeout}
+func newClient(dialTimeout, headerTimeout time.Duration) *http.Client {
+	dialer := &net.Dialer{Timeout: dialTimeout}
 	return &http.Client{
 		CheckRedirect: checkRedirect,
 		Transport: &http.Transport{
 			Proxy:                 http.ProxyFromEnvironment,
 			DialContext:           dialer.DialContext,
-			TLSHandshakeTimeout:   opts.DialTimeout,
-			ResponseHeaderTimeout: opts.HeaderTimeout,
+			TLSHandshakeTimeout:   dialTimeout,
+			ResponseHeaderTimeout: headerTimeout,
 			// Usual agent servers hang up after 5 idle seconds. A POST that crosses with that would fail for no
 			// good reason, and is not to be sent again; so this side is the first to hang up.
 			IdleConnTimeout:        2 * time.Second,
