@@ -68,9 +68,7 @@ func TestOrigin(t *testing.T) {
 			for _, form := range originForms {
 				t.Run(form.name, func(t *testing.T) {
 					onEveryStack(t, func(t *testing.T, open func(runner.Agent, runner.Config) *stack) {
-						o := &origin{T: t, form: form, agents: map[thread.RunID]runner.Agent{}}
-						o.stack = open(agenttest.Func(o.play), o.config())
-						port.port(o)
+						port.port(newOrigin(t, form, open))
 					})
 				})
 			}
@@ -105,6 +103,12 @@ type origin struct {
 
 	mu     sync.Mutex
 	agents map[thread.RunID]runner.Agent // by the run that they play
+}
+
+func newOrigin(t *testing.T, form originForm, open func(runner.Agent, runner.Config) *stack) *origin {
+	o := &origin{T: t, form: form, agents: map[thread.RunID]runner.Agent{}}
+	o.stack = open(agenttest.Func(o.play), o.config())
+	return o
 }
 
 func (o *origin) config() runner.Config {
@@ -197,11 +201,17 @@ func (o *origin) runToArray(id thread.ID, run thread.RunID, agent runner.Agent, 
 	o.Helper()
 	acc := o.run(id, run, agent, messages...)
 	events := o.toArray(id, acc)
+	o.saved(id, run)
+	return events
+}
+
+// saved waits until a run is in the database with its end.
+func (o *origin) saved(id thread.ID, run thread.RunID) {
+	o.Helper()
 	eventually(o, patience, "run "+string(run)+" is saved", func() bool {
 		found, err := o.past.FindRun(o.Context(), id, run)
 		return err == nil && !found.Ended.IsZero()
 	})
-	return events
 }
 
 // connect is the verb: what was there, and then the run that is active, to its end. A connection of ours goes on to the

@@ -81,7 +81,7 @@ func openDatabase(t testing.TB, dir string) database {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return database{History: past, rows: rowsOf(t, file.Reader()), file: file}
+	return database{History: past, rows: rowsOf(t, file.Writer()), file: file}
 }
 
 // newDatabase returns the history in a database that somebody brought.
