@@ -127,9 +127,17 @@ func (s *stack) record(t *testing.T, id thread.ID, run thread.RunID) [][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &origin{T: t, stack: s}
+	events := s.follow(t, id, acc.Cursor)
+	(&origin{T: t, stack: s}).saved(id, run)
+	return events
+}
+
+// follow returns the events after a cursor, each as it came, up to the end of a run.
+func (s *stack) follow(t *testing.T, id thread.ID, after thread.Cursor) [][]byte {
+	t.Helper()
 	var events [][]byte
-	o.connectWith(s.hub, id, hub.Options{After: acc.Cursor, Replay: hub.Raw}, func(b hub.Batch) bool {
+	o := &origin{T: t, stack: s}
+	o.connectWith(s.hub, id, hub.Options{After: after, Replay: hub.Raw}, func(b hub.Batch) bool {
 		events = append(events, b.Events...)
 		if len(events) == 0 {
 			return false
@@ -137,7 +145,6 @@ func (s *stack) record(t *testing.T, id thread.ID, run thread.RunID) [][]byte {
 		last := textOf(t, events[len(events)-1], "type")
 		return last == "RUN_FINISHED" || last == "RUN_ERROR"
 	})
-	o.saved(id, run)
 	return events
 }
 
