@@ -6,6 +6,7 @@ PAGE      := static/dist/index.html
 PAGE_SRC  := $(shell find static/src static/public -type f 2>/dev/null) $(wildcard static/*.json static/*.ts static/index.html)
 E2E       := cmd/threadcast/e2e
 FUZZTIME  ?= 10s
+FUZZ      ?= .
 ARGS      ?=
 VERSION   := $(shell git describe --tags --always --dirty 2>/dev/null)
 LDFLAGS   := -s -w -X main.version=$(VERSION)
@@ -68,8 +69,8 @@ screenshots: static ## Pictures of the page in its states, into tmp/screenshots
 	SCREENSHOTS=$(CURDIR)/tmp/screenshots go test -tags e2e -count=1 -timeout 10m -run 'BrowserScreenshots' ./cmd/threadcast
 
 .PHONY: fuzz
-fuzz: ## Each fuzz target for FUZZTIME
-	@set -e; for pkg in $$(grep -rl '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u); do \
+fuzz: ## Each fuzz target in the folders FUZZ for FUZZTIME, one after the other
+	@set -e; for pkg in $$(grep -rl '^func Fuzz' --include='*_test.go' $(FUZZ) | sed 's,^\([^./]\),./\1,' | xargs -n1 dirname | sort -u); do \
 	  for f in $$(grep -hoE '^func Fuzz[A-Za-z0-9_]+' $$pkg/*_test.go | sed 's/func //'); do \
 	    echo "$$pkg $$f"; go test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$pkg; done; done
 

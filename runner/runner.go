@@ -181,3 +181,10 @@ func (r *Runner) Status(ctx context.Context, id thread.ID) (thread.Status, error
 	st.Running = err == nil && th.Latest != nil && th.Latest.ID == lease.RunID && st.Latest == nil
 	return st, nil
 }
+
+// IsRunning tells whether a run is active on the thread, on this node or another. It is [Runner.Status] for who asks
+// nothing else.
+func (r *Runner) IsRunning(ctx context.Context, id thread.ID) (bool, error) {
+	st, err := r.Status(ctx, id)
+	return st.Running, err
+}

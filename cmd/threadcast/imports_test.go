@@ -35,7 +35,7 @@ var allowed = []struct {
 }
 
 // forTests are packages that hold only what tests use.
-var forTests = []string{"persistence/logtest", "persistence/historytest", "runner/agenttest", "web/webtest"}
+var forTests = []string{"persistence/logtest", "persistence/historytest", "persistence/losslesstest", "runner/agenttest", "web/webtest"}
 
 func TestImportsGoOneWay(t *testing.T) {
 	root := filepath.Join("..", "..")

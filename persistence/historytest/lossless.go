@@ -3,27 +3,17 @@ package historytest
 import (
 	"strings"
 
+	"github.com/threadcast/threadcast/persistence/losslesstest"
 	"github.com/threadcast/threadcast/persistence/thread"
 )
 
 // nasty are JSON texts that a store may be tempted to change, or a database to refuse (F116, F118).
 func nasty() []string {
-	return []string{
-		`{"type":"TEXT_MESSAGE_CONTENT","delta":"a\u0000b\u0001c\u007fd\uffffe"}`,
-		`{"delta":"lone \ud800 end","other":"\udc00\ud800"}`,
-		`{"delta":"{\"p\":\"C:\\u0000\\\\\\\"]}\"}"}`,
-		`{"big":9223372036854775807,"bigger":123456789012345678901234567890,"neg":-9007199254740993,"zero":-0,"f":1.0,"e":1e400}`,
-		`{"x":0.1000000000000000055511151231257827}`,
-		`{"zeta":1,"alpha":2,"zeta":3,"":4,"":5}`,
-		`{"html":"</script>&<!-- -->","u":"\u00e9\/"}`,
-		"{\"raw\":\"\u2028\u2029\u007f\u0085\ufffd\ufeff\U0010ffff e\u0301\u00e9 \u202e\"}",
-		`{"null":null,"false":false,"empty":"","list":[],"object":{},"nested":[[[[]],{"]":"["}]]}`,
-		"{\n  \"pretty\": [\n\t1,\r\n\t2\n  ]\n}",
-		" \t\r\n{\"space\" : \"around\"} \n",
-		`{}`, `[]`, `""`, `null`, `true`, `0`, `[1,1,{"a":2}]`, `"]"`, `"\""`, `"\\"`, `"\\\""`,
-		`{"long":"` + strings.Repeat("0123456789abcdef", 1<<16) + `"}`,
-		strings.Repeat("[", 2000) + strings.Repeat("]", 2000),
+	var all []string
+	for _, text := range losslesstest.Texts() {
+		all = append(all, text.JSON)
 	}
+	return all
 }
 
 func testLossless(b *bench) {
@@ -36,17 +26,43 @@ func testLossless(b *bench) {
 		b.same("events", want, texts(got))
 		b.same("ranges", run.Events[0].Last, got.Events[0].Last)
 	})
-	b.run("input and pending come out byte for byte", func(b *bench) {
-		for i, text := range nasty() {
-			run := newRun(thread.ID(name("t", i)), "r1")
-			run.Input = []byte(text)
-			run = finished(b.start(run))
-			run.End.Outcome, run.Pending, run.Usage = thread.OutcomeWaiting, []byte(text), []byte(text)
-			b.save(run)
-			b.same("input", text, string(b.find(run.Thread, "r1").Input))
-			b.same("pending of the run", text, string(b.find(run.Thread, "r1").Pending))
-			b.same("usage", text, string(b.find(run.Thread, "r1").Usage))
-			b.same("pending of the thread", text, string(b.thread(run.Thread).Pending))
+	b.run("everything comes out byte for byte, also after reopening", func(b *bench) {
+		for _, text := range losslesstest.Texts() {
+			b.saveNasty(text)
+			b.hasNasty(text)
+		}
+		again, err := b.Reopen(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.History = again
+		for _, text := range losslesstest.Texts() {
+			b.hasNasty(text)
+		}
+	})
+	b.run("what is not UTF-8 is refused by its type, and nothing of it stays", func(b *bench) {
+		for _, text := range losslesstest.NotUTF8() {
+			id := thread.ID(text.Name)
+			run := newRun(id, "r1")
+			run.Input = []byte(text.JSON)
+			_, err := b.StartRun(b.Context(), run)
+			b.want(thread.ErrBadInput, err)
+			run.Input = nil
+			run = b.start(run)
+			_, err = b.Enqueue(b.Context(), thread.Queued{Thread: id, RunID: "r2", Input: []byte(text.JSON)}, 1)
+			b.want(thread.ErrBadInput, err)
+			b.want(thread.ErrBadInput, b.SaveResult(b.Context(), thread.Result{
+				Thread: id, RunID: "r1", Run: run.Number, Place: 1, Content: []byte(text.JSON),
+			}))
+			b.want(thread.ErrBadInput, b.SaveRun(b.Context(), finished(run, `{}`, text.JSON)))
+			asks := finished(run)
+			asks.End.Outcome, asks.Pending = thread.OutcomeWaiting, []byte(text.JSON)
+			b.want(thread.ErrBadInput, b.SaveRun(b.Context(), asks))
+			asks.Pending, asks.Usage = nil, []byte(text.JSON)
+			b.want(thread.ErrBadInput, b.SaveRun(b.Context(), asks))
+			b.same("ended", true, b.find(id, "r1").Ended.IsZero())
+			b.save(finished(run, `{}`))
+			b.same("runs", 1, len(b.replay(id)))
 		}
 	})
 	b.run("other texts come out as they went in", func(b *bench) {
@@ -71,4 +87,38 @@ func testLossless(b *bench) {
 		b.complete(newRun("t", "r1"), events...)
 		b.same("events", events, texts(b.replay("t")[0]))
 	})
+}
+
+// saveNasty saves a text wherever one can be: as an event among others, as input, usage, and what waits, as the input of
+// a queued request, and as a result that is kept apart.
+func (b *bench) saveNasty(text losslesstest.Text) {
+	b.Helper()
+	id, data := thread.ID(text.Name), []byte(text.JSON)
+	run := newRun(id, "r1")
+	run.Input = data
+	run = b.start(run)
+	_, err := b.Enqueue(b.Context(), thread.Queued{Thread: id, RunID: "r2", Agent: "demo", Input: data}, 1)
+	b.want(nil, err)
+	b.want(nil, b.SaveResult(b.Context(), thread.Result{Thread: id, RunID: "r1", Run: run.Number, Place: 1, Content: data}))
+	run = finished(run, `{"before":1}`, text.JSON, `{"after":1}`)
+	run.End.Outcome, run.Pending, run.Calls, run.Usage = thread.OutcomeWaiting, data, data, data
+	b.save(run)
+}
+
+// hasNasty checks that the text of saveNasty comes out as it went in.
+func (b *bench) hasNasty(text losslesstest.Text) {
+	b.Helper()
+	id := thread.ID(text.Name)
+	b.same("events", []string{`{"before":1}`, text.JSON, `{"after":1}`}, texts(b.replay(id)[0]))
+	run, th := b.find(id, "r1"), b.thread(id)
+	next, err := b.NextQueued(b.Context(), id)
+	b.want(nil, err)
+	result, err := b.Result(b.Context(), id, "r1", 1)
+	b.want(nil, err)
+	for what, got := range map[string][]byte{
+		"input": run.Input, "usage": run.Usage, "interrupts of the run": run.Pending, "calls of the run": run.Calls,
+		"interrupts of the thread": th.Pending, "calls of the thread": th.Calls, "queued input": next.Input, "result": result.Content,
+	} {
+		b.same(what, text.JSON, string(got))
+	}
 }

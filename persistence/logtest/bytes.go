@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/threadcast/threadcast/persistence/losslesstest"
 	"github.com/threadcast/threadcast/persistence/thread"
 )
 
@@ -54,6 +55,7 @@ var bytesChecks = []check{
 	}},
 }
 
+// nastyBytes are what a log may be tempted to change.
 func nastyBytes() [][]byte {
 	random := make([]byte, 4096)
 	dice := rand.NewChaCha8([32]byte{7})
@@ -62,13 +64,16 @@ func nastyBytes() [][]byte {
 	for i := range every {
 		every[i] = byte(i)
 	}
-	return [][]byte{
-		{}, []byte("null"), {0}, []byte("a\x00b\x00"), []byte("\xff\xfe not UTF-8 \xc0\x80"), every, random,
-		[]byte(`{"a":9223372036854775807,"a":1.0,"b":1e400,"s":"\ud800 \u0000 </script>"}`),
+	all := [][]byte{
+		{}, {0}, []byte("a\x00b\x00"), []byte("\xff\xfe not UTF-8 \xc0\x80"), every, random,
 		[]byte("{\n  \"pretty\": true\n}\n"), []byte("line\u2028separator\r\n"),
 		[]byte("123"), []byte("1.50"), []byte("2024-01-02 03:04:05"), []byte(" padded "),
 		bytes.Repeat([]byte("0123456789abcdef"), 1<<16),
 	}
+	for _, text := range append(losslesstest.Texts(), losslesstest.NotUTF8()...) {
+		all = append(all, []byte(text.JSON))
+	}
+	return all
 }
 
 // sameBytes is sameEntries for data that a message should not print.

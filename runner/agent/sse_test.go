@@ -65,6 +65,7 @@ func TestFrames(t *testing.T) {
 		"end within the field's name":  {"data: a\ndat", stream{Rest: "a", End: unterminated}},
 		"long lines that do not count": {":" + strings.Repeat("x", 300) + "\nid: " + strings.Repeat("data:", 99) + "\ndata: a\n\n", stream{Frames: []string{"a"}}},
 		"as large as allowed":          {"data: " + strings.Repeat("x", 100) + "\n\n", stream{Frames: []string{strings.Repeat("x", 100)}}},
+		"as large, with all before it": {"\ufeffdata: " + strings.Repeat("x", 100) + "\n\n", stream{Frames: []string{strings.Repeat("x", 100)}}},
 		"too large in one line":        {"data: a\n\ndata: " + strings.Repeat("x", 101) + "\n\n", stream{Frames: []string{"a"}, End: errFrameSize.Error()}},
 		"too large in many lines":      {strings.Repeat("data: xxxx\n", 30) + "\n", stream{End: errFrameSize.Error()}},
 		"large in total only":          {strings.Repeat("data: "+strings.Repeat("x", 80)+"\n\n", 3), stream{Frames: []string{strings.Repeat("x", 80), strings.Repeat("x", 80), strings.Repeat("x", 80)}}},

@@ -82,9 +82,9 @@ type compaction struct {
 	out    []entry
 	joins  joins
 	states states
-	// restated: a snapshot may have dropped a message that is open, whose deltas count again once a call brings
-	// it back, so that its holder is a barrier too.
-	restated bool
+	// begun are the messages that are certainly there. The deltas of another one (a snapshot may have dropped it, or
+	// it never began) count only once a call makes it its holder, which is a barrier for it.
+	begun map[string]bool
 }
 
 // entry is an event of the record, or one that went into another.
@@ -122,19 +122,40 @@ func (c *compaction) add(e *event, ev Event) {
 	case unknownType, runStarted, runFinished, runError, messagesSnapshot: // P4
 		c.barrier()
 		c.keep(ev)
-		c.restated = c.restated || e.typ == messagesSnapshot
-	case textStart, textEnd, thoughtStart, thoughtEnd, callResult, activitySnapshot, activityDelta:
+		if e.typ == messagesSnapshot {
+			clear(c.begun)
+		}
+	case textStart, thoughtStart:
+		c.joins.part(messageKind, e.text(fMessageID))
+		c.begin(e.text(fMessageID))
+		c.keep(ev)
+	case textEnd, thoughtEnd, callResult, activitySnapshot, activityDelta:
 		c.joins.part(messageKind, e.text(fMessageID))
 		c.keep(ev)
 	case callStart, callEnd:
 		c.joins.part(callKind, e.text(fToolCallID))
-		if c.restated && e.typ == callStart {
-			c.joins.part(messageKind, e.text(fToolCallID))
-			c.joins.part(messageKind, e.text(fParentMessageID))
+		if e.typ == callStart {
+			c.holder(e.text(fToolCallID))
+			c.holder(e.text(fParentMessageID))
 		}
 		c.keep(ev)
 	default:
 		c.keep(ev)
+	}
+}
+
+// begin notes that a message is there.
+func (c *compaction) begin(id []byte) {
+	if c.begun == nil {
+		c.begun = map[string]bool{}
+	}
+	c.begun[string(id)] = true
+}
+
+// holder is a barrier for the message that a call may bring into being.
+func (c *compaction) holder(id []byte) {
+	if !c.begun[string(id)] {
+		c.joins.part(messageKind, id)
 	}
 }
 

@@ -50,6 +50,28 @@ func TestCompact(t *testing.T) {
 			`3-3 {"type":"CUSTOM","name":"n","value":1.0}`,
 			`6-6 {"type":"TEXT_MESSAGE_END","messageId":"m"}`,
 		}},
+		{"DoesNotJoinDeltasAcrossTheCallThatMakesTheirMessage", []string{
+			`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"lost"}`,
+			`{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"f","parentMessageId":"m"}`,
+			`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"a"}`,
+			`{"type":"TOOL_CALL_START","toolCallId":"d","toolCallName":"f","parentMessageId":"n"}`,
+			`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"b"}`,
+		}, []string{
+			`1-1 {"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"lost"}`,
+			`2-2 {"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"f","parentMessageId":"m"}`,
+			`3-5 {"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"ab"}`,
+			`4-4 {"type":"TOOL_CALL_START","toolCallId":"d","toolCallName":"f","parentMessageId":"n"}`,
+		}},
+		{"JoinsDeltasOfAnOpenMessageAcrossItsCalls", []string{
+			`{"type":"TEXT_MESSAGE_START","messageId":"m"}`,
+			`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"a"}`,
+			`{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"f","parentMessageId":"m"}`,
+			`{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"b"}`,
+		}, []string{
+			`1-1 {"type":"TEXT_MESSAGE_START","messageId":"m"}`,
+			`2-4 {"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"ab"}`,
+			`3-3 {"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"f","parentMessageId":"m"}`,
+		}},
 		{"JoinsParallelItemsEachByItself", []string{
 			`{"type":"TOOL_CALL_ARGS","toolCallId":"a","delta":"1"}`,
 			`{"type":"REASONING_MESSAGE_CONTENT","messageId":"a","delta":"2"}`,

@@ -43,8 +43,8 @@ func RunStarted(input []byte) ([]byte, error) {
 }
 
 // CompleteStarted adds the input to an agent's RUN_STARTED that has none, without touching any other byte of the event
-// (AG-UI 1.0, section 6.1). An event that has an input is returned as it is. The error is a [*MalformedError] if
-// event is not a RUN_STARTED or input is not one JSON object.
+// (AG-UI 1.0, section 6.1). The space between the tokens of the input is left out. An event that has an input is
+// returned as it is. The error is a [*MalformedError] if event is not a RUN_STARTED or input is not one JSON object.
 func CompleteStarted(event, input []byte) ([]byte, error) {
 	e, err := scanned(event)
 	if err != nil {

@@ -1,0 +1,194 @@
+package main_test
+
+import (
+	"context"
+	"database/sql"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/libtnb/sqlite"
+	"gorm.io/gorm"
+
+	"github.com/threadcast/threadcast/hub"
+	"github.com/threadcast/threadcast/persistence/history"
+	"github.com/threadcast/threadcast/persistence/logtest"
+	"github.com/threadcast/threadcast/persistence/memlog"
+	"github.com/threadcast/threadcast/persistence/sqlitefile"
+	"github.com/threadcast/threadcast/persistence/sqllog"
+	"github.com/threadcast/threadcast/runner"
+)
+
+// logKinds are the live logs that there are. A new one is a row here, and every test of a stack runs on it.
+var logKinds = []struct {
+	name string
+	open func(t testing.TB, d database) logtest.Log
+}{
+	{"memlog", func(testing.TB, database) logtest.Log { return memlog.New() }},
+	{"sqllog", func(t testing.TB, d database) logtest.Log {
+		if d.file == nil { // of a database that it cannot share
+			d.file = openFile(t, t.TempDir())
+		}
+		log, err := sqllog.New(t.Context(), d.file.Writer(), d.file.Reader(), sqllog.Options{Logger: quiet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return log
+	}},
+}
+
+// databaseKinds are the databases that there are. A new one is a row here, and every test of a stack runs on it.
+var databaseKinds = []struct {
+	name string
+	open func(t testing.TB) database
+}{
+	{"SQLite file", func(t testing.TB) database { return openDatabase(t, t.TempDir()) }},
+	{"SQLite in memory", func(t testing.TB) database {
+		return newDatabase(t, connect(t, "file::memory:?_txlock=immediate"))
+	}},
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// database is a history, and its rows for who has to look at them.
+type database struct {
+	*history.History
+	rows *gorm.DB
+	file *sqlitefile.File // that a live log may share; nil if there is none
+}
+
+func openFile(t testing.TB, dir string) *sqlitefile.File {
+	t.Helper()
+	file, err := sqlitefile.Open(t.Context(), filepath.Join(dir, "threadcast.db"), sqlitefile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := file.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return file
+}
+
+// openDatabase returns the history in a file as the program has it.
+func openDatabase(t testing.TB, dir string) database {
+	t.Helper()
+	file := openFile(t, dir)
+	past, err := history.NewSQLite(file.Writer(), file.Reader(), history.Options{Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return database{History: past, rows: rowsOf(t, file.Writer()), file: file}
+}
+
+// newDatabase returns the history in a database that somebody brought.
+func newDatabase(t testing.TB, conn *sql.DB) database {
+	t.Helper()
+	rows := rowsOf(t, conn)
+	past, err := history.New(rows, history.Options{Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return database{History: past, rows: rows}
+}
+
+func connect(t testing.TB, dsn string) *sql.DB {
+	t.Helper()
+	conn, err := sql.Open("sqlite", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.SetMaxOpenConns(1)
+	t.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return conn
+}
+
+func rowsOf(t testing.TB, conn *sql.DB) *gorm.DB {
+	t.Helper()
+	db, err := gorm.Open(sqlite.New(sqlite.Config{Conn: conn}), &gorm.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// stack is a runner and a hub on a live log and a database, put together as the program does it.
+type stack struct {
+	t      testing.TB
+	log    logtest.Log
+	past   database
+	agent  runner.Agent
+	runner *runner.Runner
+	hub    *hub.Hub
+	again  func() *stack // another one on the same database, with an empty live log
+
+	closing sync.Once
+}
+
+// newStack starts one. Its agent is the only one there is.
+func newStack(t testing.TB, log logtest.Log, past database, agent runner.Agent, cfg runner.Config) *stack {
+	t.Helper()
+	s := &stack{t: t, log: log, past: past, agent: agent, hub: hub.New(log, past, hub.Config{Compact: runner.Compact})}
+	t.Cleanup(s.close)
+	s.runner = s.node(cfg)
+	return s
+}
+
+// node returns a runner on the stores of the stack.
+func (s *stack) node(cfg runner.Config) *runner.Runner {
+	cfg.Logger = quiet
+	stores := runner.Stores{Log: s.log, Leaser: s.log, Owners: s.log, History: s.past, Records: s.past}
+	r := runner.New(stores, map[string]runner.Agent{"agent": s.agent}, "agent", cfg)
+	s.t.Cleanup(func() { s.drain(r) })
+	return r
+}
+
+// drain ends what a runner still does.
+func (s *stack) drain(r *runner.Runner) {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	later, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if _, err := r.Drain(now, later); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// close ends all but the database. It may be called more than once.
+func (s *stack) close() {
+	s.closing.Do(func() {
+		s.drain(s.runner)
+		s.hub.Close()
+		if err := s.log.Close(); err != nil {
+			s.t.Error(err)
+		}
+	})
+}
+
+// onEveryStack runs a test on every live log with every database.
+func onEveryStack(t *testing.T, test func(t *testing.T, open func(runner.Agent, runner.Config) *stack)) {
+	for _, l := range logKinds {
+		for _, d := range databaseKinds {
+			t.Run(l.name+" and "+d.name, func(t *testing.T) {
+				t.Parallel()
+				test(t, func(agent runner.Agent, cfg runner.Config) *stack {
+					past := d.open(t)
+					s := newStack(t, l.open(t, past), past, agent, cfg)
+					s.again = func() *stack {
+						apart := past
+						apart.file = nil
+						return newStack(t, l.open(t, apart), past, agent, cfg)
+					}
+					return s
+				})
+			})
+		}
+	}
+}
