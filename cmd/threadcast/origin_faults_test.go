@@ -240,12 +240,13 @@ func beginsWithoutReading(o *origin) {
 	expect(o, "messages that are new", 0, len(events[0].Input.Messages))
 }
 
-// Silence is neither the end of a connection nor that of what is live: an hour of it passes.
+// Silence is neither the end of a connection nor that of what is live, as long as the operator allows it: an hour of it
+// passes.
 func TestOriginFaultsOfSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		agent := slowAgent()
 		past := newDatabase(t, connect(t, "file::memory:?_txlock=immediate"))
-		s := newStack(t, memlog.New(), past, agent, runner.Config{})
+		s := newStack(t, memlog.New(), past, agent, runner.Config{MaxSilence: 2 * time.Hour})
 		acc, err := s.runner.Run(t.Context(), thread.Request{Thread: "t", RunID: "r1", Input: func(thread.RunID) ([]byte, error) {
 			return []byte(`{"threadId":"t","runId":"r1","messages":[]}`), nil
 		}})

@@ -144,7 +144,10 @@ func newStack(t testing.TB, log logtest.Log, past database, agent runner.Agent, 
 // node returns a runner on the stores of the stack.
 func (s *stack) node(cfg runner.Config) *runner.Runner {
 	cfg.Logger = quiet
-	stores := runner.Stores{Log: s.log, Leaser: s.log, Owners: s.log, History: s.past, Records: s.past}
+	stores := runner.Stores{
+		Log: s.log, Leaser: s.log, Owners: s.log,
+		History: s.past, Records: s.past, Backlog: s.past, Line: s.past, Story: s.past, Results: s.past, Board: s.hub,
+	}
 	r := runner.New(stores, map[string]runner.Agent{"agent": s.agent}, "agent", cfg)
 	s.t.Cleanup(func() { s.drain(r) })
 	return r

@@ -116,7 +116,7 @@ func (b *bench) hasNasty(text losslesstest.Text) {
 	result, err := b.Result(b.Context(), id, "r1", 1)
 	b.want(nil, err)
 	for what, got := range map[string][]byte{
-		"input": run.Input, "usage": run.Usage, "interrupts of the run": run.Pending, "calls of the run": run.Calls,
+		"input": run.Input, "usage": run.Usage, "interrupts of the run": run.Pending,
 		"interrupts of the thread": th.Pending, "calls of the thread": th.Calls, "queued input": next.Input, "result": result.Content,
 	} {
 		b.same(what, text.JSON, string(got))

@@ -88,8 +88,8 @@ func compactsAnyStream(t *rapid.T) {
 	if diff := cmp.Diff(written(compacted), written(runByRun(events))); diff != "" {
 		t.Fatalf("compacted run by run:\n%s", diff)
 	}
-	wantMessages, wantState, wantPending := outcomeOf(t, events)
-	messages, state, pending := outcomeOf(t, compacted)
+	wantMessages, wantState, wantPending := amountsTo(t, events)
+	messages, state, pending := amountsTo(t, compacted)
 	if diff := cmp.Diff([]any{wantMessages, wantState, wantPending}, []any{messages, state, pending}); diff != "" {
 		t.Fatalf("replay (-live +compacted):\n%s\n%s\n----\n%s", diff, texts(events), texts(compacted))
 	}
@@ -100,8 +100,8 @@ func compactsAnyStream(t *rapid.T) {
 	}
 }
 
-// outcomeOf builds what a stream amounts to for a reader that passes over what it cannot use.
-func outcomeOf(t fataler, events []agui.Event) (messages, state, pending any) {
+// amountsTo builds what a stream amounts to for a reader that passes over what it cannot use.
+func amountsTo(t fataler, events []agui.Event) (messages, state, pending any) {
 	var r agui.Reducer
 	for _, e := range events {
 		_ = r.Apply(e.Data)
