@@ -19,7 +19,7 @@ help: ## Print this
 
 .PHONY: run
 run: page-or-not ## Start the server with the built-in agent; open the page that it prints (flags in ARGS)
-	@echo "compiling; the first time this takes a minute or two"
+	@echo "compiling; the first time this takes two or three minutes"
 	@$(BUILD) -o bin/threadcast ./cmd/threadcast
 	@exec bin/threadcast $(ARGS)
 
