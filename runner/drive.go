@@ -76,21 +76,6 @@ func (e *execution) pump() *conclusion {
 	}
 }
 
-// take waits for events and returns some; with the conclusion when they are the last ones.
-func (e *execution) take() ([][]byte, *conclusion) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for len(e.queue.events) == 0 && e.over == nil {
-		e.changed.Wait()
-	}
-	events := e.queue.take()
-	e.changed.Broadcast()
-	if e.over != nil && (len(e.queue.events) == 0 || e.over.lost) {
-		return events, e.over
-	}
-	return events, nil
-}
-
 // terminate closes what is open and ends the run, in one append (AG-UI 1.0, section 8).
 func (e *execution) terminate(over *conclusion) *conclusion {
 	e.mu.Lock()

@@ -33,7 +33,7 @@ func silent(allowed time.Duration) conclusion {
 }
 
 // clock ends the run when its time is over. The function that it returns stops it.
-func (e *execution) clock() (stop func()) {
+func (e *intake) clock() (stop func()) {
 	left := time.Until(e.run.Accepted.Add(e.r.cfg.MaxRunTime))
 	total := time.AfterFunc(left, func() { e.conclude(overdue(e.r.cfg.MaxRunTime)) })
 	quiet := make(chan *time.Timer, 1)
@@ -53,7 +53,7 @@ func (e *execution) clock() (stop func()) {
 
 // listen ends the run if its agent has been silent for too long, and tells when to listen again. An agent that waits
 // for the log is not silent.
-func (e *execution) listen() time.Duration {
+func (e *intake) listen() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	allowed := e.r.cfg.MaxSilence
@@ -67,7 +67,7 @@ func (e *execution) listen() time.Duration {
 }
 
 // admit makes an event fit to be taken, or concludes the run because it cannot be.
-func (e *execution) admit(event []byte) ([]byte, error) {
+func (e *intake) admit(event []byte) ([]byte, error) {
 	if len(event) <= e.r.cfg.MaxEventBytes {
 		return event, nil
 	}
@@ -83,7 +83,7 @@ func (e *execution) admit(event []byte) ([]byte, error) {
 }
 
 // fits concludes the run if another event is more than it may hold. e.mu is held.
-func (e *execution) fits(event []byte) error {
+func (e *intake) fits(event []byte) error {
 	switch {
 	case e.queue.total+e.queue.apart+len(event) > e.r.cfg.MaxRunBytes:
 		err := fmt.Errorf("the events of the run are over the limit of %d bytes", e.r.cfg.MaxRunBytes)
@@ -100,7 +100,7 @@ func (e *execution) fits(event []byte) error {
 
 // keepApart stores the content of a tool's result that is too large for the live log, and returns the event with a
 // reference in its place; nil if the event is not such a result.
-func (e *execution) keepApart(event []byte) ([]byte, error) {
+func (e *intake) keepApart(event []byte) ([]byte, error) {
 	content, ok := agui.ResultContent(event)
 	if !ok || e.r.Results == nil {
 		return nil, nil
@@ -127,7 +127,7 @@ func (e *execution) keepApart(event []byte) ([]byte, error) {
 }
 
 // store tries until the result is stored, the run is over, or there is no hope.
-func (e *execution) store(result thread.Result) error {
+func (e *intake) store(result thread.Result) error {
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		call, cancel := context.WithTimeout(e.ctx, e.r.cfg.Lease)
 		err := e.r.Results.SaveResult(call, result)
