@@ -49,10 +49,15 @@ func TestVectorsOfEnforcementPass(t *testing.T) {
 		t.Fatalf("%d vectors were read", len(cases))
 	}
 	onEveryStack(t, func(t *testing.T, open func(runner.Agent, runner.Config) *stack) {
+		var scripts [][]agenttest.Step // of the first run, of the second...
+		for _, c := range cases {
+			before, _ := preamble(t, c.Input[0])
+			scripts = append(scripts, emittingRaw(append(before, c.Input...)))
+		}
+		s := open(agenttest.New(scripts...), runner.Config{})
 		for _, c := range cases {
 			t.Run(c.Name, func(t *testing.T) {
 				before, run := preamble(t, c.Input[0])
-				s := open(emitAll(append(before, c.Input...)), runner.Config{})
 				live := s.record(t, "thread-1", run)
 				passed := 0
 				for i, e := range c.Input {
@@ -70,6 +75,9 @@ func TestVectorsOfEnforcementPass(t *testing.T) {
 				}
 				if diff := cmp.Diff(live, s.replay(t, "thread-1")); diff != "" {
 					t.Errorf("replayed (-live +replayed):\n%s", diff)
+				}
+				if err := s.runner.Delete(t.Context(), "thread-1", "test"); err != nil {
+					t.Fatal(err)
 				}
 			})
 		}
@@ -109,13 +117,13 @@ func passes(sent, recorded []byte) bool {
 			bytes.HasPrefix(recorded[len(sent)-1:], []byte(`,"input":{`))
 }
 
-// emitAll is an agent that emits events, and leaves it to the runner to end the run.
-func emitAll(events []json.RawMessage) runner.Agent {
+// emittingRaw emits events, and leaves it to the runner to end the run.
+func emittingRaw(events []json.RawMessage) []agenttest.Step {
 	var steps []agenttest.Step
 	for _, e := range events {
 		steps = append(steps, agenttest.Emit(string(e)))
 	}
-	return agenttest.New(steps)
+	return steps
 }
 
 // record runs the agent to its end and returns the events as a viewer got them who was there from the beginning.

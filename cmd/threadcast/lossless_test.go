@@ -137,7 +137,7 @@ func TestLosslessAfterReopening(t *testing.T) {
 
 func TestWhatIsNotUTF8IsRefused(t *testing.T) {
 	onEveryStack(t, func(t *testing.T, open func(runner.Agent, runner.Config) *stack) {
-		s := open(losslessAgent(), runner.Config{})
+		s := open(mockAgent(), runner.Config{})
 		for _, text := range losslesstest.NotUTF8() {
 			_, err := s.runner.Run(t.Context(), thread.Request{Thread: "t", RunID: "r1", Input: func(thread.RunID) ([]byte, error) {
 				return []byte(`{"threadId":"t","runId":"r1","messages":[],"state":` + text.JSON + `}`), nil
@@ -149,7 +149,8 @@ func TestWhatIsNotUTF8IsRefused(t *testing.T) {
 		if running, err := s.runner.IsRunning(t.Context(), "t"); err != nil || running {
 			t.Errorf("it is running: %v, %v", running, err)
 		}
-		runLossless(t, s)
-		sameEvents(t, "the next run", wantLossless(), s.follow(t, "t", thread.Cursor{Run: 1}))
+		if events := s.record(t, "t", "r1"); len(events) != 5 {
+			t.Errorf("the next run has %d events", len(events))
+		}
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/threadcast/threadcast/persistence/thread"
-	"github.com/threadcast/threadcast/runner"
 )
 
 // Ports about what is stored.
@@ -15,8 +14,7 @@ func persistAcrossInstances(o *origin) {
 		`{"type":"TEXT_MESSAGE_CONTENT","messageId":"msg1","delta":"Persisted"}`,
 		`{"type":"TEXT_MESSAGE_END","messageId":"msg1"}`,
 		`{"type":"RUN_FINISHED","threadId":"{thread}","runId":"{run}"}`))
-	o.close()
-	events := o.connectTo(o.again(), "persistence")
+	events := o.connectTo(o.again(), "persistence") // a runner, a hub and a live log that know nothing
 	contents := ofType(events, "TEXT_MESSAGE_CONTENT")
 	if len(contents) != 1 || contents[0].Delta != "Persisted" {
 		o.Errorf("the events are %s", typesOf(events))
@@ -77,8 +75,10 @@ func handleDatabaseInitialization(o *origin) {
 func handleStreamExpiry(o *origin) {
 	long := o.runToArray("expiry", "run1", mockAgent())
 	expect(o, "entries right after the run", len(long)+1, len(o.entries("expiry")))
-	o.runner = o.node(o.brief())
-	short := o.runToArray("expiry-2", "run2", mockAgent())
+	brief := o.config()
+	brief.Retention = 10 * time.Millisecond
+	soon := &origin{T: o.T, stack: o.beside(brief), form: o.form, cast: o.cast}
+	short := soon.runToArray("expiry-2", "run2", mockAgent())
 	eventually(o, patience, "the run has left the live log", func() bool { return len(o.entries("expiry-2")) == 0 })
 	expect(o, "events afterwards", typesOf(short), typesOf(o.connect("expiry-2")))
 	expect(o, "entries of the other", len(long)+1, len(o.entries("expiry")))
@@ -86,11 +86,4 @@ func handleStreamExpiry(o *origin) {
 	if err != nil || head != (thread.Cursor{}) {
 		o.Errorf("the head of the live log is %s: %v", head, err)
 	}
-}
-
-// brief is the configuration of a runner whose finished runs leave the live log soon.
-func (o *origin) brief() runner.Config {
-	cfg := o.config()
-	cfg.Retention = 10 * time.Millisecond
-	return cfg
 }

@@ -63,15 +63,14 @@ var originForms = []originForm{
 }
 
 func TestOrigin(t *testing.T) {
-	for _, port := range originPorts {
-		t.Run(port.title, func(t *testing.T) {
-			for _, form := range originForms {
-				t.Run(form.name, func(t *testing.T) {
-					onEveryStack(t, func(t *testing.T, open func(runner.Agent, runner.Config) *stack) {
-						port.port(newOrigin(t, form, open))
-					})
-				})
-			}
+	for _, form := range originForms {
+		t.Run(form.name, func(t *testing.T) {
+			onEveryStack(t, func(t *testing.T, open func(runner.Agent, runner.Config) *stack) {
+				o := newOrigin(t, form, open)
+				for _, port := range originPorts { // each on threads of its own
+					t.Run(port.title, func(t *testing.T) { port.port(o.during(t)) })
+				}
+			})
 		})
 	}
 }
@@ -100,27 +99,42 @@ type origin struct {
 	*testing.T
 	*stack
 	form originForm
+	cast *originCast
+}
 
+// originCast is the agents by the run that they play.
+type originCast struct {
 	mu     sync.Mutex
-	agents map[thread.RunID]runner.Agent // by the run that they play
+	agents map[thread.RunID]runner.Agent
+}
+
+func (c *originCast) give(run thread.RunID, agent runner.Agent) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.agents[run] = agent
+}
+
+// play lets the agent that run was given for it play the run.
+func (c *originCast) play(ctx context.Context, in runner.Input, emit func([]byte) error) error {
+	c.mu.Lock()
+	agent := c.agents[in.RunID]
+	c.mu.Unlock()
+	return agent.Run(ctx, in, emit)
 }
 
 func newOrigin(t *testing.T, form originForm, open func(runner.Agent, runner.Config) *stack) *origin {
-	o := &origin{T: t, form: form, agents: map[thread.RunID]runner.Agent{}}
-	o.stack = open(agenttest.Func(o.play), o.config())
+	o := &origin{T: t, form: form, cast: &originCast{agents: map[thread.RunID]runner.Agent{}}}
+	o.stack = open(agenttest.Func(o.cast.play), o.config())
 	return o
+}
+
+// during returns the same facade for another test.
+func (o *origin) during(t *testing.T) *origin {
+	return &origin{T: t, stack: o.stack, form: o.form, cast: o.cast}
 }
 
 func (o *origin) config() runner.Config {
 	return runner.Config{StopTerminal: o.form.stop, Retention: time.Minute, StopGrace: 100 * time.Millisecond}
-}
-
-// play lets the agent that run was given for it play the run.
-func (o *origin) play(ctx context.Context, in runner.Input, emit func([]byte) error) error {
-	o.mu.Lock()
-	agent := o.agents[in.RunID]
-	o.mu.Unlock()
-	return agent.Run(ctx, in, emit)
 }
 
 // originEvent is what ports look at.
@@ -156,9 +170,7 @@ func (o *origin) run(id thread.ID, run thread.RunID, agent runner.Agent, message
 }
 
 func (o *origin) tryRun(id thread.ID, run thread.RunID, agent runner.Agent, messages ...string) (thread.Accepted, error) {
-	o.mu.Lock()
-	o.agents[run] = agent
-	o.mu.Unlock()
+	o.cast.give(run, agent)
 	return o.runner.Run(o.Context(), thread.Request{Thread: id, RunID: run, Input: func(run thread.RunID) ([]byte, error) {
 		return fmt.Appendf(nil, `{"threadId":%q,"runId":%q,"messages":[%s]}`, id, run, strings.Join(messages, ",")), nil
 	}})

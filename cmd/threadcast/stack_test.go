@@ -153,6 +153,11 @@ func (s *stack) node(cfg runner.Config) *runner.Runner {
 	return r
 }
 
+// beside returns the same stores and hub with a runner of its own.
+func (s *stack) beside(cfg runner.Config) *stack {
+	return &stack{t: s.t, log: s.log, past: s.past, agent: s.agent, hub: s.hub, again: s.again, runner: s.node(cfg)}
+}
+
 // drain ends what a runner still does.
 func (s *stack) drain(r *runner.Runner) {
 	now, cancel := context.WithCancel(context.Background())
