@@ -35,7 +35,7 @@ func (r *Runner) Run(ctx context.Context, req thread.Request) (thread.Accepted, 
 	for {
 		acc, again, err := r.acceptor().try(ctx, o)
 		if busy, ok := errors.AsType[*thread.RunningError](err); ok && !again {
-			acc, again, err = r.acceptor().whenBusy(ctx, &o, busy)
+			acc, again, err = r.acceptor().whenBusy(ctx, o, busy)
 		}
 		if again {
 			continue
@@ -53,9 +53,11 @@ type order struct {
 	thread.Request
 	raw   []byte // the whole input
 	in    agui.Input
-	since uint64      // number of the first run that the author of the input may not have seen to its end; 0 for none
-	queue bool        // it comes from the queue: it was judged when it entered that
-	over  *conclusion // how the run ends before it begins; nil for a run that has an agent
+	since uint64       // number of the first run that the author of the input may not have seen to its end; 0 for none
+	queue bool         // it comes from the queue: it was judged when it entered that
+	gone  thread.RunID // the run that is discarded for it; empty for none
+	last  uint64       // number that the thread's last run has to have; 0 for any
+	over  *conclusion  // how the run ends before it begins; nil for a run that has an agent
 }
 
 // examine fills in what the request leaves open, and refuses what could never become a run.
@@ -105,6 +107,11 @@ func (r acceptor) try(ctx context.Context, o order) (acc thread.Accepted, again 
 	run, raw, err := r.record(ctx, &lease, o)
 	if err != nil {
 		err = errors.Join(err, r.release(lease))
+		if errors.Is(err, thread.ErrQueued) {
+			// Whoever waits goes first: then this one meets an active run, or nobody.
+			r.Runner.line().advance(o.Thread)
+			return thread.Accepted{}, pause(ctx, 2*time.Millisecond), err
+		}
 		return thread.Accepted{}, errors.Is(err, thread.ErrRunIDUsed), err
 	}
 	o.raw = raw
@@ -182,7 +189,10 @@ func (r acceptor) start(ctx context.Context, lease thread.Lease, o order) (run t
 	defer cancel()
 	run = thread.Run{
 		Thread: o.Thread, ID: o.RunID, Agent: o.Agent, Parent: o.in.ParentRunID, Messages: o.in.MessageIDs,
-		Owner: r.owner, Token: lease.Token, Title: o.in.Title(), Accepted: time.Now(),
+		Owner: r.owner, Token: lease.Token, Title: o.in.Title(), Accepted: time.Now(), Queued: o.queue, Follows: o.last,
+	}
+	if err := r.discardFor(ctx, o); err != nil {
+		return run, nil, err
 	}
 	known, err := r.History.Known(ctx, o.Thread, o.in.MessageIDs)
 	if err != nil {
@@ -190,16 +200,14 @@ func (r acceptor) start(ctx context.Context, lease thread.Lease, o order) (run t
 	}
 	seen := func(id string) bool { return known[id] }
 	run.Answers = o.answers(seen)
-	// What is put on record is what the author of the input brought; what its agent gets is the whole conversation.
-	run.Input, err = agui.ReduceInput(o.raw, seen)
-	if err != nil {
-		return run, nil, fmt.Errorf("%w: %w", thread.ErrBadInput, err)
-	}
 	if err := r.checkExpiry(ctx, o); err != nil {
 		return run, nil, err
 	}
-	if raw, err = r.rebased(ctx, o, seen); err != nil {
+	if raw, seen, err = r.rebased(ctx, o, seen); err != nil {
 		return run, nil, err
+	}
+	if run.Input, err = agui.ReduceInput(raw, seen); err != nil {
+		return run, nil, fmt.Errorf("%w: %w", thread.ErrBadInput, err)
 	}
 	started, err := r.History.StartRun(ctx, run)
 	if err != nil {

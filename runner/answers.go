@@ -30,22 +30,6 @@ func (o order) answers(seen func(id string) bool) []thread.Answer {
 	return answers
 }
 
-// checkAnswered refuses what was answered already, rather than saying that the thread is busy with just that.
-func (r acceptor) checkAnswered(ctx context.Context, o order) error {
-	if len(o.in.Resume) == 0 && len(o.in.Results) == 0 {
-		return nil
-	}
-	known, err := r.History.Known(ctx, o.Thread, o.in.MessageIDs)
-	if err != nil {
-		return fmt.Errorf("look up messages of thread %s: %w", o.Thread, err)
-	}
-	answers := o.answers(func(id string) bool { return known[id] })
-	if len(answers) == 0 {
-		return nil
-	}
-	return r.Story.Answered(ctx, o.Thread, answers)
-}
-
 // checkExpiry refuses to resolve what may only be cancelled by now (AG-UI 1.0, section 9).
 func (r acceptor) checkExpiry(ctx context.Context, o order) error {
 	if len(o.in.Resume) == 0 || o.queue {

@@ -200,3 +200,100 @@ func TestStopWhileWaitingCancelsWhatWaits(t *testing.T) {
 		})
 	}
 }
+
+// Whatever becomes of the run that is in the way, an answer that was accepted counts, and no other does.
+func TestAnAnswerIsReservedWhileItWaits(t *testing.T) {
+	for _, busy := range []thread.OnBusy{thread.Enqueue, thread.Interrupt, thread.Replace} {
+		t.Run(string(busy), func(t *testing.T) {
+			bubble(t, func(b *bench) {
+				agent := agenttest.New(script(started, asks), held([]string{started}, []string{finished}), answer(1))
+				r := b.node(agent)
+				b.perform(r, "t", "r1")
+				b.begin(r, "t", "between")
+				<-agent.Mark("here")
+				same(b, "waits", `[ {"id":"i1","reason":"sure?"} ]`, string(b.status(r).Pending))
+				first := resume("first")
+				first.OnBusy = busy
+				if _, err := r.Run(b.Context(), first); err != nil {
+					t.Fatal(err)
+				}
+				if st := b.status(r); st.Pending != nil {
+					t.Errorf("%s waits although it has its answer", st.Pending)
+				}
+				second := resume("second")
+				second.OnBusy = busy
+				b.refused(r, second, "first")
+				agent.Release("go")
+				b.pass(time.Second)
+				b.refused(r, resume("third"), "first")
+				if run, there := b.past.run("t", "first"); !there || run.End.Outcome != thread.OutcomeFinished {
+					t.Errorf("the run that answers is %+v", run.End)
+				}
+			})
+		})
+	}
+}
+
+func TestAnAnswerThatIsTakenBackMayBeGivenAgain(t *testing.T) {
+	bubble(t, func(b *bench) {
+		agent := agenttest.New(script(started, asks), held([]string{started}, []string{fails}), answer(1))
+		r := b.node(agent)
+		b.perform(r, "t", "r1")
+		b.begin(r, "t", "between")
+		<-agent.Mark("here")
+		waits := resume("first")
+		waits.OnBusy = thread.Enqueue
+		if acc, err := r.Run(b.Context(), waits); err != nil || acc.Queued != 1 {
+			t.Fatalf("got %+v, %v", acc, err)
+		}
+		if st, err := r.Stop(b.Context(), "t", "first", "me"); err != nil || !st.Stopped {
+			t.Fatalf("got %+v, %v", st, err)
+		}
+		agent.Release("go")
+		synctest.Wait()
+		same(b, "waits", `[ {"id":"i1","reason":"sure?"} ]`, string(b.status(r).Pending))
+		b.accepted(r, resume("second"))
+	})
+}
+
+func TestWhatIsPastCannotBeAnswered(t *testing.T) {
+	bubble(t, func(b *bench) {
+		r := b.node(agenttest.New(script(started, asks), script(started, picks, args, ready, names), answer(1)))
+		b.perform(r, "t", "r1")
+		b.perform(r, "t", "r2") // without an answer, which its end makes up for
+		b.refused(r, resume("late"), "r2")
+		b.perform(r, "t", "r3")
+		b.refused(r, result("late", "res", "a day"), "r3")
+	})
+}
+
+func TestAReplacedRunGivesItsAnswerBack(t *testing.T) {
+	bubble(t, func(b *bench) {
+		agent := agenttest.New(script(started, asks), held([]string{started}, nil), answer(1))
+		r := b.node(agent)
+		b.perform(r, "t", "r1")
+		if _, err := r.Run(b.Context(), resume("r2")); err != nil {
+			t.Fatal(err)
+		}
+		<-agent.Mark("here")
+		better := resume("r3")
+		better.OnBusy = thread.Replace
+		b.accepted(r, better)
+		b.refused(r, resume("r4"), "r3")
+		if old, _ := b.past.run("t", "r2"); !old.Discarded {
+			t.Error("r2 was not discarded")
+		}
+	})
+	bubble(t, func(b *bench) {
+		agent := agenttest.New(script(started, asks), held([]string{started}, nil), script(started, fails))
+		r := b.node(agent)
+		b.perform(r, "t", "r1")
+		if _, err := r.Run(b.Context(), resume("r2")); err != nil {
+			t.Fatal(err)
+		}
+		<-agent.Mark("here")
+		other := while("r3", thread.Replace)
+		b.accepted(r, other)
+		same(b, "waits again", `[ {"id":"i1","reason":"sure?"} ]`, string(b.status(r).Pending))
+	})
+}

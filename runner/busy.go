@@ -11,38 +11,57 @@ import (
 )
 
 // whenBusy does about an active run what the order wants; again asks for another attempt.
-func (r acceptor) whenBusy(ctx context.Context, o *order, busy *thread.RunningError) (acc thread.Accepted, again bool, err error) {
-	if err := r.checkAnswered(ctx, *o); err != nil {
-		return acc, false, err
+func (r acceptor) whenBusy(ctx context.Context, o order, busy *thread.RunningError) (acc thread.Accepted, again bool, err error) {
+	known, err := r.History.Known(ctx, o.Thread, o.in.MessageIDs)
+	if err != nil {
+		return acc, false, fmt.Errorf("look up messages of thread %s: %w", o.Thread, err)
+	}
+	q := thread.Queued{
+		Thread: o.Thread, RunID: o.RunID, Agent: o.Agent, Input: o.raw, Title: o.in.Title(), By: o.By,
+		Answers: o.answers(func(id string) bool { return known[id] }),
 	}
 	switch o.OnBusy {
 	case thread.Enqueue:
-		if len(o.in.Resume) > 0 {
-			return acc, false, busy // an answer does not wait: what it answers may be gone by then
+		if err := r.checkExpiry(ctx, o); err != nil {
+			return acc, false, err
 		}
-		return r.Runner.line().enqueue(ctx, *o)
+		return r.Runner.line().enqueue(ctx, q)
 	case thread.Interrupt, thread.Replace:
-		return acc, true, r.makeRoom(ctx, o, busy)
+		if busy.RunID == "" {
+			return acc, true, nil // it is being reclaimed or deleted
+		}
+		if err := r.checkExpiry(ctx, o); err != nil {
+			return acc, false, err
+		}
+		if q.Front = true; o.OnBusy == thread.Replace {
+			q.Replaces = busy.RunID
+		}
+		return r.Runner.line().jump(ctx, q, busy.RunID)
+	}
+	if len(q.Answers) > 0 {
+		// Rather than that the thread is busy with just that.
+		if err := r.Story.Answered(ctx, o.Thread, q.Answers); err != nil {
+			return acc, false, err
+		}
 	}
 	return acc, false, busy
 }
 
-// makeRoom stops the active run, and discards it if it is to be replaced.
-func (r acceptor) makeRoom(ctx context.Context, o *order, busy *thread.RunningError) error {
-	if _, err := r.Stop(ctx, o.Thread, busy.RunID, o.By); err != nil {
-		return fmt.Errorf("stop run %s: %w", busy.RunID, err)
+// discardFor discards the run that the order replaces. One that has not been saved is finished first: the error asks for
+// that.
+func (r acceptor) discardFor(ctx context.Context, o order) error {
+	if o.gone == "" {
+		return nil
 	}
-	run, err := r.recorded(ctx, o.Thread, busy.RunID)
-	if errors.Is(err, thread.ErrNotFound) {
-		return nil // it never became a run, or its thread was deleted
-	}
-	if err != nil {
-		return err
-	}
-	if o.OnBusy == thread.Interrupt {
-		if o.since == 0 {
-			o.since = run.Number
-		}
+	run, err := r.Records.FindRun(ctx, o.Thread, o.gone)
+	switch {
+	case errors.Is(err, thread.ErrNotFound):
+		return nil // it never became a run
+	case err != nil:
+		return fmt.Errorf("look up run %s: %w", o.gone, err)
+	case run.Ended.IsZero():
+		return &thread.UnfinishedError{Run: run}
+	case run.Discarded:
 		return nil
 	}
 	return r.discard(ctx, run)
@@ -78,10 +97,11 @@ func (r acceptor) discard(ctx context.Context, run thread.Run) error {
 	if in, err := agui.ParseInput(run.Input); err == nil {
 		messages = append(messages, in.MessageIDs...)
 	}
-	if err := r.Story.Discard(ctx, run.Thread, run.ID, messages); err != nil {
+	// The log first: without it nobody gets the run from there, once it is marked.
+	if err := r.Log.Drop(ctx, run.Thread, run.Number, 0); err != nil {
 		return fmt.Errorf("discard run %s: %w", run.ID, err)
 	}
-	if err := r.Log.Drop(ctx, run.Thread, run.Number, 0); err != nil {
+	if err := r.Story.Discard(ctx, run.Thread, run.ID, messages); err != nil {
 		return fmt.Errorf("discard run %s: %w", run.ID, err)
 	}
 	r.log(run.Thread, run.ID).Info("run discarded")
@@ -89,19 +109,43 @@ func (r acceptor) discard(ctx context.Context, run thread.Run) error {
 	return nil
 }
 
-// rebased returns the order's input as its author would have written it at this moment.
-func (r acceptor) rebased(ctx context.Context, o order, seen func(id string) bool) ([]byte, error) {
+// rebased returns the order's input as its author would have written it at this moment, and which messages the thread has
+// seen.
+func (r acceptor) rebased(ctx context.Context, o order, seen func(id string) bool) ([]byte, func(id string) bool, error) {
 	if o.since == 0 {
-		return o.raw, nil
+		return o.raw, seen, nil
 	}
-	var past agui.Past
+	past, err := r.past(ctx, o)
+	if err != nil || len(past.Events) == 0 {
+		return o.raw, seen, err
+	}
+	raw, err := agui.Rebase(ctx, o.raw, seen, past)
+	if ctx.Err() != nil {
+		return nil, nil, fmt.Errorf("%w: it takes too long to put its conversation together", thread.ErrBadInput)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", thread.ErrBadInput, err)
+	}
+	in, err := agui.ParseInput(raw)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", thread.ErrBadInput, err)
+	}
+	known, err := r.History.Known(ctx, o.Thread, in.MessageIDs)
+	if err != nil {
+		return nil, nil, fmt.Errorf("look up messages of thread %s: %w", o.Thread, err)
+	}
+	return raw, func(id string) bool { return known[id] }, nil
+}
+
+// past is what happened on the thread since the author of the order knew it.
+func (r acceptor) past(ctx context.Context, o order) (past agui.Past, err error) {
 	for after, first := o.since-1, true; ; {
 		run, err := r.Story.NextRun(ctx, o.Thread, after)
 		if errors.Is(err, thread.ErrNotFound) {
-			break
+			return past, nil
 		}
 		if err != nil && !errors.Is(err, thread.ErrCorrupt) {
-			return nil, fmt.Errorf("read what happened on thread %s: %w", o.Thread, err)
+			return past, fmt.Errorf("read what happened on thread %s: %w", o.Thread, err)
 		}
 		after = run.Number
 		if run.Discarded {
@@ -114,12 +158,4 @@ func (r acceptor) rebased(ctx context.Context, o order, seen func(id string) boo
 			past.Events = append(past.Events, e.Data)
 		}
 	}
-	if len(past.Events) == 0 {
-		return o.raw, nil
-	}
-	raw, err := agui.Rebase(o.raw, seen, past)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", thread.ErrBadInput, err)
-	}
-	return raw, nil
 }

@@ -226,3 +226,39 @@ func TestManyWhoReplaceEachOther(t *testing.T) {
 		same(b, "runs that are left", 1, left)
 	})
 }
+
+// What waits keeps its place, whoever comes first: the stop of the active run starts nobody else.
+func TestInterruptAndReplaceGoBeforeTheQueue(t *testing.T) {
+	for _, c := range []struct {
+		busy thread.OnBusy
+		want []string
+	}{
+		{thread.Interrupt, []string{"r1 stopped", "now finished", "r2 finished", "r3 finished"}},
+		{thread.Replace, []string{"now finished", "r2 finished", "r3 finished"}},
+	} {
+		t.Run(string(c.busy), func(t *testing.T) {
+			for range 20 {
+				bubble(t, func(b *bench) {
+					agent := agenttest.New(held([]string{started, open, word}, nil), answer(1))
+					r := b.node(agent)
+					b.begin(r, "t", "r1")
+					<-agent.Mark("here")
+					for _, run := range []thread.RunID{"r2", "r3"} {
+						if _, err := r.Run(b.Context(), while(run, thread.Enqueue)); err != nil {
+							t.Fatal(err)
+						}
+					}
+					if acc, err := r.Run(b.Context(), while("now", c.busy)); err != nil || acc.Cursor.Run != 2 {
+						t.Fatalf("got %+v, %v", acc, err)
+					}
+					b.pass(time.Second)
+					var order []string
+					for _, c := range b.captures("t") {
+						order = append(order, string(c.id)+" "+c.outcome())
+					}
+					same(b, "order", c.want, order)
+				})
+			}
+		})
+	}
+}

@@ -26,7 +26,7 @@ func (r *Runner) dismiss(ctx context.Context, id thread.ID, run thread.RunID, by
 	}
 	o := order{Request: thread.Request{
 		Thread: id, RunID: thread.RunID("run_" + rand.Text()), Agent: th.Latest.Agent, By: by,
-	}}
+	}, last: th.LastRun}
 	// By RUN_FINISHED in any case: RUN_ERROR would leave what waits as it is.
 	over := conclusion{end: thread.End{Outcome: thread.OutcomeStopped, By: by}, cause: errStopped}
 	o.over, o.raw = &over, agui.Dismissal(string(id), string(o.RunID), th.Pending)
@@ -38,8 +38,8 @@ func (r *Runner) dismiss(ctx context.Context, id thread.ID, run thread.RunID, by
 	}
 	defer r.floor.running.Done()
 	err = r.line().place(ctx, o)
-	if errors.Is(err, thread.ErrRunning) || errors.Is(err, thread.ErrAnswered) {
-		return thread.Stopped{}, nil // somebody has answered meanwhile
+	if errors.Is(err, thread.ErrRunning) || errors.Is(err, thread.ErrAnswered) || errors.Is(err, thread.ErrGap) {
+		return thread.Stopped{}, nil // another run has come meanwhile
 	}
 	if err != nil {
 		return thread.Stopped{}, err

@@ -102,8 +102,17 @@ func (e *execution) finish(log *slog.Logger) {
 		log.Error("run not saved; it stays in the live log and is tried again", "err", err)
 		return
 	}
-	log.Info("run ended", "outcome", string(run.End.Outcome), "events", len(e.entries)-1,
+	r := e.r.log(run.Thread, run.ID).With("outcome", string(run.End.Outcome), "events", len(e.entries)-1,
 		"took", run.Ended.Sub(run.Accepted).Round(time.Millisecond).String())
+	switch run.End.Outcome {
+	case thread.OutcomeFailed, thread.OutcomeTimedOut:
+		if !e.final.own { // what the agent says itself is not for the log
+			r = r.With("err", e.final.cause)
+		}
+		r.Warn("run ended", "code", run.End.Code)
+	default:
+		r.Info("run ended")
+	}
 }
 
 func (e *execution) entriesFor(events [][]byte) []thread.Entry {

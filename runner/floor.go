@@ -45,6 +45,13 @@ func (f *floor) begin(e *execution, s *slot) {
 	f.running.Go(func() { e.drive(s) })
 }
 
+// closed tells whether no run is accepted any more.
+func (f *floor) closed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.draining
+}
+
 // drain refuses new runs from now on, and returns a channel that is closed when none is left.
 func (f *floor) drain() <-chan struct{} {
 	f.mu.Lock()

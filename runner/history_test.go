@@ -151,10 +151,17 @@ func (a *archive) StartRun(ctx context.Context, run thread.Run) (thread.Run, err
 		if left := s.open(); left != nil {
 			return &thread.UnfinishedError{Run: left.Run}
 		}
-		if err := s.answer(run); err != nil {
+		if err := s.answer(thread.Queued{RunID: run.ID, Answers: run.Answers}); err != nil {
 			return err
 		}
-		s.leave(run.ID)
+		switch there := s.leave(run.ID); {
+		case run.Follows != 0 && s.last != run.Follows:
+			return thread.ErrGap
+		case !there && run.Queued:
+			return thread.ErrNotFound
+		case !there && len(s.queue) > 0:
+			return thread.ErrQueued
+		}
 		s.deleted = false
 		s.last++
 		run.Number = s.last
@@ -264,7 +271,8 @@ func (a *archive) Thread(ctx context.Context, id thread.ID) (found thread.Thread
 		if s == nil {
 			return thread.ErrNotFound
 		}
-		found = thread.Thread{ID: id, LastRun: s.last, Deleted: s.deleted, Pending: s.waiting(), Calls: s.calls, Queued: len(s.queue), Activity: time.Now()}
+		found = thread.Thread{ID: id, LastRun: s.last, Deleted: s.deleted, Pending: s.unanswered(thread.AnswerInterrupt, "id", s.pending),
+			Calls: s.unanswered(thread.AnswerCall, "toolCallId", s.calls), Queued: len(s.queue), Activity: time.Now()}
 		if len(s.runs) > 0 {
 			latest := s.runs[len(s.runs)-1].Run
 			latest.Input, latest.Events = nil, nil

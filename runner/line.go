@@ -4,30 +4,96 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/threadcast/threadcast/persistence/thread"
 	"github.com/threadcast/threadcast/runner/agui"
 )
 
-// enqueue lets the order wait for its turn.
-func (r line) enqueue(ctx context.Context, o order) (acc thread.Accepted, again bool, err error) {
-	q, err := r.Line.Enqueue(ctx, thread.Queued{
-		Thread: o.Thread, RunID: o.RunID, Agent: o.Agent, Input: o.raw, Title: o.in.Title(), By: o.By,
-	}, r.cfg.MaxQueue)
-	if errors.Is(err, thread.ErrRunIDUsed) || errors.Is(err, thread.ErrNotFound) {
-		return acc, true, err // it has been started, or the run in the way is gone
+// enqueue lets a request wait for its turn.
+func (r line) enqueue(ctx context.Context, q thread.Queued) (acc thread.Accepted, again bool, err error) {
+	q, again, err = r.join(ctx, q)
+	if again || err != nil {
+		return acc, again, err
 	}
-	if err != nil {
-		return acc, false, fmt.Errorf("enqueue run %s: %w", o.RunID, err)
-	}
-	r.log(o.Thread, o.RunID).Info("run enqueued", "place", q.Place)
-	r.board(func(b Board) { b.Changed(o.Thread) })
 	// The run that was in the way may have looked for what comes next just before.
-	r.advance(o.Thread)
-	if run, err := r.Records.FindRun(ctx, o.Thread, o.RunID); err == nil {
+	r.advance(q.Thread)
+	if run, err := r.Records.FindRun(ctx, q.Thread, q.RunID); err == nil {
 		return thread.Accepted{RunID: run.ID, Cursor: thread.Cursor{Run: run.Number}}, false, nil
 	}
-	return thread.Accepted{RunID: q.RunID, Cursor: thread.Cursor{Run: q.After}, Queued: q.Place}, false, nil
+	return waits(q), false, nil
+}
+
+func waits(q thread.Queued) thread.Accepted {
+	return thread.Accepted{RunID: q.RunID, Cursor: thread.Cursor{Run: q.After}, Queued: q.Place}
+}
+
+// join gives a request its place in the queue; again tells that what it was to wait for is gone, or that it has started.
+func (r line) join(ctx context.Context, q thread.Queued) (placed thread.Queued, again bool, err error) {
+	placed, err = r.Line.Enqueue(ctx, q, r.cfg.MaxQueue)
+	if errors.Is(err, thread.ErrRunIDUsed) || errors.Is(err, thread.ErrNotFound) {
+		return q, true, nil
+	}
+	if err != nil {
+		return q, false, fmt.Errorf("enqueue run %s: %w", q.RunID, err)
+	}
+	if placed.Agent != q.Agent {
+		return q, false, fmt.Errorf("%w: run %s of this thread waits for agent %q", thread.ErrRunIDUsed, q.RunID, placed.Agent)
+	}
+	r.log(q.Thread, q.RunID).Info("run enqueued", "place", placed.Place)
+	r.board(func(b Board) { b.Changed(q.Thread) })
+	return placed, false, nil
+}
+
+// jump puts a request before all that wait and stops what runs, until its turn has come. Its place is recorded before
+// anything is stopped: nothing that waits gets between, on no node, and no crash loses it.
+func (r line) jump(ctx context.Context, q thread.Queued, active thread.RunID) (acc thread.Accepted, again bool, err error) {
+	placed, again, err := r.join(ctx, q)
+	if again || err != nil {
+		return acc, again, err
+	}
+	for {
+		if _, err := r.Stop(ctx, q.Thread, active, q.By); err != nil {
+			return acc, false, fmt.Errorf("stop run %s: %w", active, err)
+		}
+		next := active
+		for next == active {
+			r.advance(q.Thread)
+			run, err := r.Records.FindRun(ctx, q.Thread, q.RunID)
+			if err == nil {
+				return thread.Accepted{RunID: run.ID, Cursor: thread.Cursor{Run: run.Number}}, false, nil
+			}
+			if !errors.Is(err, thread.ErrNotFound) {
+				return acc, false, fmt.Errorf("look up run %s: %w", q.RunID, err)
+			}
+			if !pause(ctx, 3*time.Millisecond) || r.floor.closed() {
+				return waits(placed), false, nil // it keeps its place
+			}
+			if next, err = r.other(ctx, q, active); err != nil {
+				return acc, false, err
+			}
+		}
+		// Another request of this kind came first: it is in the way now. (If it is past already, so may we be: join tells.)
+		active = next
+		if q.Replaces != "" {
+			q.Replaces = active
+		}
+		if placed, again, err = r.join(ctx, q); again || err != nil {
+			return acc, again, err
+		}
+	}
+}
+
+// other returns the run that is active now, if it is not the one that q is for; else the one that was.
+func (r line) other(ctx context.Context, q thread.Queued, was thread.RunID) (thread.RunID, error) {
+	lease, err := r.Owners.Holder(ctx, q.Thread)
+	if errors.Is(err, thread.ErrNotFound) || err == nil && (lease.RunID == "" || lease.RunID == q.RunID) {
+		return was, nil
+	}
+	if err != nil {
+		return was, fmt.Errorf("find who holds thread %s: %w", q.Thread, err)
+	}
+	return lease.RunID, nil
 }
 
 // dequeue takes a request out of the queue, and tells whether it was there.
@@ -76,7 +142,10 @@ func (r line) advance(id thread.ID) {
 func (r line) startQueued(ctx context.Context, q thread.Queued) error {
 	o := order{
 		Request: thread.Request{Thread: q.Thread, RunID: q.RunID, Agent: q.Agent, By: q.By}, raw: q.Input, since: q.After,
-		queue: true,
+		queue: true, gone: q.Replaces,
+	}
+	if q.Replaces != "" {
+		o.since = 0 // its author says what the conversation is
 	}
 	var err error
 	if o.in, err = agui.ParseInput(q.Input); err == nil && r.agents[q.Agent] == nil {

@@ -3,7 +3,9 @@ package runner_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/threadcast/threadcast/persistence/thread"
@@ -36,58 +38,74 @@ func without(list []byte, member, id string) []byte {
 	return out
 }
 
-// answer records what a run answers, or refuses it.
-func (s *shelf) answer(run thread.Run) error {
-	for _, a := range run.Answers {
+// answer records what a run, or a request that waits, answers, or refuses it.
+func (s *shelf) answer(q thread.Queued) error {
+	for _, a := range q.Answers {
 		list, member := s.pending, "id"
 		if a.Kind == thread.AnswerCall {
 			list, member = s.calls, "toolCallId"
 		}
-		if !waits(list, member, a.ID) {
-			if old, ok := s.answers[answerKey(a)]; ok && a.Late(old.digest) {
+		old, there := s.answers[answerKey(a)]
+		switch {
+		case !there && !waits(list, member, a.ID), there && old.run == q.RunID:
+			continue
+		case there && (q.Replaces == "" || old.run != q.Replaces):
+			if a.Late(old.digest) {
 				return &thread.AnsweredError{Answer: a, RunID: old.run}
 			}
 			continue
 		}
-		s.answers[answerKey(a)] = said{run.ID, a.Digest}
-		if a.Kind == thread.AnswerCall {
-			s.calls = without(s.calls, member, a.ID)
-		}
+		s.answers[answerKey(a)] = said{q.RunID, a.Digest}
 	}
 	return nil
 }
 
+// each calls fn with the keys of what a list of what waits has.
+func each(kind thread.AnswerKind, member string, list []byte, fn func(key string)) {
+	var objects []map[string]any
+	_ = json.Unmarshal(list, &objects)
+	for _, o := range objects {
+		fn(answerKey(thread.Answer{Kind: kind, ID: fmt.Sprint(o[member])}))
+	}
+}
+
 // settle notes what waits once a run has ended.
 func (s *shelf) settle(run thread.Run) {
-	if run.End.Finished() {
-		s.pending, s.calls = run.Pending, run.Calls
+	if !run.End.Finished() {
+		s.withdraw(run.ID, "i")
 		return
 	}
+	past := func(key string) {
+		if _, there := s.answers[key]; !there {
+			s.answers[key] = said{run: run.ID}
+		}
+	}
+	each(thread.AnswerInterrupt, "id", s.pending, past)
+	each(thread.AnswerCall, "toolCallId", s.calls, past)
+	s.pending, s.calls = run.Pending, run.Calls
+	raised := func(key string) { delete(s.answers, key) }
+	each(thread.AnswerInterrupt, "id", s.pending, raised)
+	each(thread.AnswerCall, "toolCallId", s.calls, raised)
+}
+
+// withdraw forgets the answers of a run whose keys begin so.
+func (s *shelf) withdraw(run thread.RunID, prefix string) {
 	for key, old := range s.answers {
-		if old.run == run.ID && key[0] == 'i' {
+		if old.run == run && strings.HasPrefix(key, prefix) {
 			delete(s.answers, key)
 		}
 	}
 }
 
-// open is what waits and is not answered by the active run.
-func (s *shelf) waiting() []byte {
-	pending := s.pending
-	if active := s.open(); active != nil {
-		for key, a := range s.answers {
-			if id, ok := cutPrefix(key, string(thread.AnswerInterrupt)+":"); ok && a.run == active.ID {
-				pending = without(pending, "id", id)
-			}
+// unanswered is what of a list has no answer.
+func (s *shelf) unanswered(kind thread.AnswerKind, member string, list []byte) []byte {
+	each(kind, member, list, func(key string) {
+		if _, there := s.answers[key]; there {
+			id, _ := strings.CutPrefix(key, string(kind)+":")
+			list = without(list, member, id)
 		}
-	}
-	return pending
-}
-
-func cutPrefix(s, prefix string) (string, bool) {
-	if len(s) < len(prefix) || s[:len(prefix)] != prefix {
-		return "", false
-	}
-	return s[len(prefix):], true
+	})
+	return list
 }
 
 func (a *archive) Answered(ctx context.Context, id thread.ID, answers []thread.Answer) error {
@@ -133,7 +151,14 @@ func (a *archive) Discard(ctx context.Context, id thread.ID, run thread.RunID, m
 		for _, m := range messages {
 			delete(a.threads[id].seen, m)
 		}
-		a.threads[id].pending, a.threads[id].calls = nil, nil
+		s := a.threads[id]
+		s.withdraw(run, "")
+		s.pending, s.calls = nil, nil
+		for _, before := range s.runs {
+			if !before.Discarded && before.End.Finished() {
+				s.pending, s.calls = before.Pending, before.Calls
+			}
+		}
 		return nil
 	})
 }
@@ -149,15 +174,28 @@ func (a *archive) Enqueue(ctx context.Context, q thread.Queued, limit int) (thre
 		}
 		for i, w := range s.queue {
 			if w.RunID == q.RunID {
-				q, q.Place = w, i+1
+				if q.Replaces != "" {
+					s.queue[i].Replaces = q.Replaces
+				}
+				q, q.Place = s.queue[i], i+1
 				return nil
 			}
 		}
-		if len(s.queue) >= limit {
+		if len(s.queue) >= limit && !q.Front {
 			return thread.ErrQueueFull
 		}
-		q.After, q.Since, q.Place = s.last, time.Now(), len(s.queue)+1
-		s.queue = append(s.queue, q)
+		if err := s.answer(q); err != nil {
+			return err
+		}
+		at := len(s.queue)
+		if q.Front {
+			at = 0
+			for at < len(s.queue) && s.queue[at].Front {
+				at++
+			}
+		}
+		q.After, q.Since, q.Place = s.last, time.Now(), at+1
+		s.queue = slices.Insert(s.queue, at, q)
 		return nil
 	})
 	return q, err
@@ -189,6 +227,7 @@ func (a *archive) Dequeue(ctx context.Context, id thread.ID, run thread.RunID) e
 		if !a.threads[id].leave(run) {
 			return thread.ErrNotFound
 		}
+		a.threads[id].withdraw(run, "")
 		return nil
 	})
 }

@@ -31,7 +31,7 @@ func (h *History) Answered(ctx context.Context, id thread.ID, answers []thread.A
 // findAnswer returns the answer that counts, or nil.
 func findAnswer(db *gorm.DB, id thread.ID, a thread.Answer) (*ThreadAnswer, error) {
 	var rows []ThreadAnswer
-	err := db.Where("thread_id = ? AND kind = ? AND answer_key = ?", Text(id), string(a.Kind), messageKey(a.ID)).
+	err := db.Where("thread_id = ? AND kind = ? AND answer_key = ?", Text(id), string(a.Kind), messageKey(plain(a.ID))).
 		Limit(1).Find(&rows).Error
 	if err != nil || len(rows) == 0 {
 		return nil, err
@@ -39,55 +39,99 @@ func findAnswer(db *gorm.DB, id thread.ID, a thread.Answer) (*ThreadAnswer, erro
 	return &rows[0], nil
 }
 
-// takeAnswers records what the run answers of what waits on its thread, which is locked, and refuses what has been
-// answered. An answer to what never waited is nobody's loss (AG-UI 1.0, section 9).
-func takeAnswers(tx *gorm.DB, run thread.Run) error {
-	if len(run.Answers) == 0 {
+// takeAnswers records what a run, or a request that waits, answers of what waits on its thread, which is locked, and
+// refuses what is settled. An answer to what never waited is nobody's loss (AG-UI 1.0, section 9).
+func takeAnswers(tx *gorm.DB, q thread.Queued) error {
+	if len(q.Answers) == 0 {
 		return nil
 	}
-	var states []RunState
-	if err := tx.Where("thread_id = ?", Text(run.Thread)).Limit(1).Find(&states).Error; err != nil {
+	state, err := stateOf(tx, q.Thread)
+	if err != nil {
 		return err
 	}
-	var state RunState
-	if len(states) > 0 {
-		state = states[0]
-	}
-	var calls []string
-	for _, a := range run.Answers {
-		waits := waiting(state.Pending, "id", a.ID)
-		if a.Kind == thread.AnswerCall {
-			waits = waiting(state.PendingCalls, "toolCallId", a.ID)
+	for _, a := range q.Answers {
+		row, err := findAnswer(tx, q.Thread, a)
+		if err != nil {
+			return err
 		}
-		if !waits {
-			if err := refuseLate(tx, run.Thread, a); err != nil {
-				return err
+		switch {
+		case row == nil && !state.waits(a), row != nil && row.RunID == Text(q.RunID):
+			continue
+		case row != nil && (q.Replaces == "" || row.RunID != Text(q.Replaces)):
+			if a.Late(row.Digest) {
+				return &thread.AnsweredError{Answer: a, RunID: thread.RunID(row.RunID)}
 			}
 			continue
 		}
-		row := ThreadAnswer{
-			ThreadID: Text(run.Thread), Kind: string(a.Kind), AnswerKey: messageKey(a.ID), RunID: Text(run.ID), Digest: a.Digest,
-		}
-		if err := tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&row).Error; err != nil {
+		if err := noteAnswer(tx, q.Thread, q.RunID, a); err != nil {
 			return err
 		}
-		if a.Kind == thread.AnswerCall {
-			calls = append(calls, a.ID)
-		}
 	}
-	if len(calls) == 0 {
-		return nil
-	}
-	left := without(state.PendingCalls, "toolCallId", func(id string) bool { return slices.Contains(calls, id) })
-	return tx.Model(&RunState{ThreadID: Text(run.Thread)}).Update("pending_calls", left).Error
+	return nil
 }
 
-func refuseLate(tx *gorm.DB, id thread.ID, a thread.Answer) error {
-	row, err := findAnswer(tx, id, a)
-	if err == nil && row != nil && a.Late(row.Digest) {
-		err = &thread.AnsweredError{Answer: a, RunID: thread.RunID(row.RunID)}
+// stateOf is the thread's run_state, the zero one if there is none.
+func stateOf(tx *gorm.DB, id thread.ID) (state RunState, err error) {
+	var rows []RunState
+	err = tx.Where("thread_id = ?", Text(id)).Limit(1).Find(&rows).Error
+	if len(rows) > 0 {
+		state = rows[0]
 	}
-	return err
+	return state, err
+}
+
+// waits tells whether what a answers waits, whether it has an answer or not.
+func (s RunState) waits(a thread.Answer) bool {
+	if a.Kind == thread.AnswerCall {
+		return waiting(s.PendingCalls, callID, a.ID)
+	}
+	return waiting(s.Pending, interruptID, a.ID)
+}
+
+// The members that name what waits.
+const (
+	interruptID = "id"
+	callID      = "toolCallId"
+)
+
+func noteAnswer(tx *gorm.DB, id thread.ID, run thread.RunID, a thread.Answer) error {
+	row := ThreadAnswer{
+		ThreadID: Text(id), Kind: string(a.Kind), AnswerKey: messageKey(plain(a.ID)), RunID: Text(run), Digest: a.Digest,
+	}
+	return tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&row).Error
+}
+
+// settle notes that what waited, and has no answer, waits no more, now that RUN_FINISHED has come; and that what it
+// raises has no answer yet.
+func settle(tx *gorm.DB, run thread.Run) error {
+	state, err := stateOf(tx, run.Thread)
+	if err != nil {
+		return err
+	}
+	for _, k := range []struct {
+		kind             thread.AnswerKind
+		member, old, now string
+	}{
+		{thread.AnswerInterrupt, interruptID, state.Pending, string(run.Pending)},
+		{thread.AnswerCall, callID, state.PendingCalls, string(run.Calls)},
+	} {
+		for _, o := range elements(k.old) {
+			past := ThreadAnswer{
+				ThreadID: Text(run.Thread), Kind: string(k.kind), AnswerKey: messageKey(named(o, k.member)), RunID: Text(run.ID),
+			}
+			if err := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&past).Error; err != nil {
+				return err
+			}
+		}
+		for _, o := range elements(k.now) {
+			err := tx.Where("thread_id = ? AND kind = ? AND answer_key = ?",
+				Text(run.Thread), string(k.kind), messageKey(named(o, k.member))).Delete(&ThreadAnswer{}).Error
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // withdrawAnswers lets the interrupts that a run answered wait again, as it came to nothing. What it said to tool calls
@@ -97,19 +141,41 @@ func withdrawAnswers(tx *gorm.DB, run thread.Run) error {
 		Delete(&ThreadAnswer{}).Error
 }
 
-// withoutAnswered takes out of what waits on a thread what its active run answers.
-func (h *History) withoutAnswered(ctx context.Context, row *threadRow) error {
-	if row.Pending == "" || row.Latest.Status != statusRunning {
-		return nil
-	}
-	var keys []string
-	err := h.read(ctx).Model(&ThreadAnswer{}).
-		Where("thread_id = ? AND kind = ? AND run_id = ?", row.ID, string(thread.AnswerInterrupt), row.Latest.RunID).
-		Pluck("answer_key", &keys).Error
-	if err == nil && len(keys) > 0 {
-		row.Pending = without(row.Pending, "id", func(id string) bool { return slices.Contains(keys, messageKey(id)) })
+// withoutAnswered takes out of what waits on a thread what has its answer: from the active run, or from a request that
+// waits for its turn.
+func (h *History) withoutAnswered(ctx context.Context, row *threadRow) (err error) {
+	row.Pending, err = h.unanswered(ctx, row.ID, thread.AnswerInterrupt, row.Pending)
+	if err == nil {
+		row.PendingCalls, err = h.unanswered(ctx, row.ID, thread.AnswerCall, row.PendingCalls)
 	}
 	return err
+}
+
+func (h *History) unanswered(ctx context.Context, id Text, kind thread.AnswerKind, list string) (string, error) {
+	member := interruptID
+	if kind == thread.AnswerCall {
+		member = callID
+	}
+	var ids []string
+	for _, o := range elements(list) {
+		ids = append(ids, named(o, member))
+	}
+	answered := map[string]bool{}
+	for keys := range slices.Chunk(messageKeys(ids), chunk) {
+		var found []string
+		err := h.read(ctx).Model(&ThreadAnswer{}).
+			Where("thread_id = ? AND kind = ? AND answer_key IN ?", id, string(kind), keys).Pluck("answer_key", &found).Error
+		if err != nil {
+			return list, err
+		}
+		for _, key := range found {
+			answered[key] = true
+		}
+	}
+	if len(answered) == 0 {
+		return list, nil
+	}
+	return without(list, member, func(id string) bool { return answered[messageKey(id)] }), nil
 }
 
 // elements are the values of a JSON array, as they are.

@@ -56,7 +56,7 @@ func retryable(err error) bool {
 // error that came of ctx being cancelled is that cancellation; a deadline that passed is the storage's failure.
 func meaning(ctx context.Context, err error) error {
 	for _, known := range []error{thread.ErrNotFound, thread.ErrBadInput, thread.ErrRunIDUsed,
-		thread.ErrUnfinished, thread.ErrLeaseLost, thread.ErrAnswered, thread.ErrQueueFull, thread.ErrCorrupt, ErrSchema} {
+		thread.ErrUnfinished, thread.ErrLeaseLost, thread.ErrAnswered, thread.ErrQueued, thread.ErrQueueFull, thread.ErrCorrupt, ErrSchema} {
 		if errors.Is(err, known) {
 			return err
 		}

@@ -83,17 +83,18 @@ func ending(run thread.Run) (Ending, string, error) {
 		return Ending{}, "", err
 	}
 	end := Ending{
-		Status:     statusEnded,
-		Outcome:    string(run.End.Outcome),
-		Code:       Text(run.End.Code),
-		Error:      Text(run.End.Message),
-		StoppedBy:  Text(run.End.By),
-		EndedAt:    millis(run.Ended),
-		LastSeq:    run.LastSeq,
-		EventCount: len(run.Events),
-		Checksum:   checksum(text),
-		Pending:    string(run.Pending),
-		Usage:      string(run.Usage),
+		Status:       statusEnded,
+		Outcome:      string(run.End.Outcome),
+		Code:         Text(run.End.Code),
+		Error:        Text(run.End.Message),
+		StoppedBy:    Text(run.End.By),
+		EndedAt:      millis(run.Ended),
+		LastSeq:      run.LastSeq,
+		EventCount:   len(run.Events),
+		Checksum:     checksum(text),
+		Pending:      string(run.Pending),
+		PendingCalls: string(run.Calls),
+		Usage:        string(run.Usage),
 	}
 	for _, e := range run.Events {
 		end.Bytes += int64(len(e.Data))
@@ -131,6 +132,9 @@ func saveRun(tx *gorm.DB, t Thread, row AgentRun, run savedRun) error {
 	columns := []string{"is_running", "current_run_id", "server_id", "updated_at"}
 	if replacesPending(run.Run) {
 		columns = append(columns, "pending", "pending_calls")
+		if err := settle(tx, run.Run); err != nil {
+			return err
+		}
 	} else if err := withdrawAnswers(tx, run.Run); err != nil {
 		return err
 	}

@@ -41,18 +41,19 @@ type Particulars struct {
 
 // Ending is the part of a run's row that its end fills in.
 type Ending struct {
-	Status     string // running or ended
-	Outcome    string
-	Code       Text
-	Error      Text
-	StoppedBy  Text
-	EndedAt    int64 // Unix milliseconds; 0 while the run has not ended
-	LastSeq    uint64
-	EventCount int
-	Bytes      int64 // of all events together
-	Checksum   int64 // CRC-32C of Events
-	Pending    string
-	Usage      string // JSON array of the tokens used, as it came; empty if there is none
+	Status       string // running or ended
+	Outcome      string
+	Code         Text
+	Error        Text
+	StoppedBy    Text
+	EndedAt      int64 // Unix milliseconds; 0 while the run has not ended
+	LastSeq      uint64
+	EventCount   int
+	Bytes        int64 // of all events together
+	Checksum     int64 // CRC-32C of Events
+	Pending      string
+	PendingCalls string // JSON array of the tool calls that waited for the application after it; empty if there are none
+	Usage        string // JSON array of the tokens used, as it came; empty if there is none
 }
 
 // RunState is a row of run_state: what runs on a thread, and what its last interrupt waits for.
@@ -133,6 +134,8 @@ type QueuedRun struct {
 	Title    Text
 	QueuedBy Text
 	Created  int64  `gorm:"column:created_at"` // Unix milliseconds
+	Front    int    // 1 if it goes before those that are not
+	Replaces Text   // the run that is discarded when it starts
 	Input    string // RunAgentInput as JSON
 }
 
@@ -167,6 +170,7 @@ func (p Particulars) run() thread.Run {
 		},
 		LastSeq:    p.LastSeq,
 		Pending:    jsonBytes(p.Pending),
+		Calls:      jsonBytes(p.PendingCalls),
 		Usage:      jsonBytes(p.Usage),
 		EventCount: p.EventCount,
 		Bytes:      p.Bytes,

@@ -9,9 +9,10 @@ import (
 	"github.com/threadcast/threadcast/persistence/thread"
 )
 
-// Enqueue records a request that waits for its turn, behind those that wait already, and returns it with Place, After
-// and Since filled in. A request that is recorded already stays as it is. [thread.ErrQueueFull] if limit of them wait;
-// [thread.ErrRunIDUsed] if the thread has a run of that id; [thread.ErrNotFound] if there is no such thread;
+// Enqueue records a request that waits for its turn, behind those that wait already (before those that are not Front, if
+// it is), reserves what it answers, and returns it with Place, After and Since filled in. A request that is recorded
+// already stays as it is, but for what it replaces. [thread.ErrQueueFull] if limit of them wait and it is not Front; a
+// [thread.AnsweredError] if an answer comes too late; [thread.ErrRunIDUsed] if the thread has a run of that id; [thread.ErrNotFound] if there is no such thread;
 // [thread.ErrBadInput] if an id is not one, or the input is not JSON in UTF-8.
 func (h *History) Enqueue(ctx context.Context, q thread.Queued, limit int) (thread.Queued, error) {
 	err := checkStart(thread.Run{Thread: q.Thread, ID: q.RunID, Input: q.Input})
@@ -46,24 +47,42 @@ func enqueue(tx *gorm.DB, q thread.Queued, limit int, now int64) (thread.Queued,
 		return q, err
 	}
 	for _, w := range waiting {
-		if w.RunID == q.RunID {
-			return w, nil
+		if w.RunID != q.RunID {
+			continue
 		}
+		if q.Replaces != "" && w.Replaces != q.Replaces {
+			w.Replaces = q.Replaces
+			return w, tx.Model(&QueuedRun{}).Where("thread_id = ? AND run_id = ?", Text(q.Thread), Text(q.RunID)).
+				Update("replaces", Text(q.Replaces)).Error
+		}
+		return w, nil
 	}
-	if len(waiting) >= limit {
+	if len(waiting) >= limit && !q.Front {
 		return q, thread.ErrQueueFull
 	}
-	q.After, q.Since, q.Place = t.LastRun, fromMillis(now), len(waiting)+1
-	return q, tx.Create(&QueuedRun{
+	if err := takeAnswers(tx, q); err != nil {
+		return q, err
+	}
+	q.After, q.Since, q.Place = t.LastRun, fromMillis(now), 1
+	for _, w := range waiting {
+		if w.Front || !q.Front {
+			q.Place++
+		}
+	}
+	row := QueuedRun{
 		ThreadID: Text(q.Thread), RunID: Text(q.RunID), AgentID: Text(q.Agent), AfterRun: q.After,
-		Title: Text(q.Title), QueuedBy: Text(q.By), Created: now, Input: string(q.Input),
-	}).Error
+		Title: Text(q.Title), QueuedBy: Text(q.By), Created: now, Replaces: Text(q.Replaces), Input: string(q.Input),
+	}
+	if q.Front {
+		row.Front = 1
+	}
+	return q, tx.Create(&row).Error
 }
 
 // queued are the requests that wait on a thread, in order, without their inputs.
 func queued(db *gorm.DB, id thread.ID) ([]thread.Queued, error) {
 	var rows []QueuedRun
-	err := db.Omit("input").Where("thread_id = ?", Text(id)).Order("id").Find(&rows).Error
+	err := db.Omit("input").Where("thread_id = ?", Text(id)).Order("front DESC, id").Find(&rows).Error
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +98,7 @@ func (r QueuedRun) queued() thread.Queued {
 	return thread.Queued{
 		Thread: thread.ID(r.ThreadID), RunID: thread.RunID(r.RunID), Agent: string(r.AgentID), Input: jsonBytes(r.Input),
 		After: r.AfterRun, Title: string(r.Title), By: string(r.QueuedBy), Since: fromMillis(r.Created),
+		Front: r.Front != 0, Replaces: thread.RunID(r.Replaces),
 	}
 }
 
@@ -94,7 +114,7 @@ func (h *History) Queue(ctx context.Context, id thread.ID) ([]thread.Queued, err
 // NextQueued returns the request whose turn is next, or [thread.ErrNotFound].
 func (h *History) NextQueued(ctx context.Context, id thread.ID) (thread.Queued, error) {
 	var row QueuedRun
-	if err := h.read(ctx).Where("thread_id = ?", Text(id)).Order("id").Take(&row).Error; err != nil {
+	if err := h.read(ctx).Where("thread_id = ?", Text(id)).Order("front DESC, id").Take(&row).Error; err != nil {
 		return thread.Queued{}, fmt.Errorf("find the next of the queue of thread %q: %w", id, meaning(ctx, found(err)))
 	}
 	next := row.queued()
@@ -118,14 +138,17 @@ func (h *History) IdleQueues(ctx context.Context, limit int) ([]thread.ID, error
 	return out, nil
 }
 
-// Dequeue takes a request out of the queue before its turn; [thread.ErrNotFound] if it does not wait.
+// Dequeue takes a request out of the queue before its turn, and gives back what it answers; [thread.ErrNotFound] if it does not wait.
 func (h *History) Dequeue(ctx context.Context, id thread.ID, run thread.RunID) error {
 	err := h.write(ctx, func(tx *gorm.DB) error {
 		gone := tx.Where("thread_id = ? AND run_id = ?", Text(id), Text(run)).Delete(&QueuedRun{})
 		if gone.Error == nil && gone.RowsAffected == 0 {
 			return thread.ErrNotFound
 		}
-		return gone.Error
+		if gone.Error != nil {
+			return gone.Error
+		}
+		return tx.Where("thread_id = ? AND run_id = ?", Text(id), Text(run)).Delete(&ThreadAnswer{}).Error
 	})
 	if err != nil {
 		return fmt.Errorf("take run %q out of the queue of thread %q: %w", run, id, err)
@@ -133,7 +156,21 @@ func (h *History) Dequeue(ctx context.Context, id thread.ID, run thread.RunID) e
 	return nil
 }
 
-// leaveQueue takes a run that starts out of the queue.
-func leaveQueue(tx *gorm.DB, id thread.ID, run thread.RunID) error {
-	return tx.Where("thread_id = ? AND run_id = ?", Text(id), Text(run)).Delete(&QueuedRun{}).Error
+// takeTurn takes a run that comes from the queue out of it, and lets no other run pass those that wait.
+func takeTurn(tx *gorm.DB, run thread.Run) error {
+	left := tx.Where("thread_id = ? AND run_id = ?", Text(run.Thread), Text(run.ID)).Delete(&QueuedRun{})
+	switch {
+	case left.Error != nil:
+		return left.Error
+	case left.RowsAffected > 0:
+		return nil
+	case run.Queued:
+		return thread.ErrNotFound
+	}
+	var waiting []int64
+	err := tx.Model(&QueuedRun{}).Where("thread_id = ?", Text(run.Thread)).Limit(1).Pluck("id", &waiting).Error
+	if err == nil && len(waiting) > 0 {
+		err = thread.ErrQueued
+	}
+	return err
 }

@@ -21,14 +21,17 @@ var migrations = []migration{
 		createThreadAnswers,
 		createQueuedRuns,
 		createRunResults,
-		`CREATE INDEX idx_queued_runs_thread ON queued_runs (thread_id, id)`,
+		`CREATE INDEX idx_queued_runs_thread ON queued_runs (thread_id, front DESC, id)`,
 		`ALTER TABLE run_state ADD COLUMN pending_calls text NOT NULL DEFAULT ''`,
 		`ALTER TABLE agent_runs ADD COLUMN discarded {int} NOT NULL DEFAULT 0`,
 	}},
 	{version: 4, statements: []string{
 		createAgentRuns4, copyAgentRuns4, `DROP TABLE agent_runs`, `ALTER TABLE agent_runs_4 RENAME TO agent_runs`,
 		indexRunning, indexUnfinished,
-	}, postgres: []string{`ALTER TABLE agent_runs ADD COLUMN usage text NOT NULL DEFAULT ''`}},
+	}, postgres: []string{
+		`ALTER TABLE agent_runs ADD COLUMN usage text NOT NULL DEFAULT ''`,
+		`ALTER TABLE agent_runs ADD COLUMN pending_calls text NOT NULL DEFAULT ''`,
+	}},
 }
 
 const (
@@ -81,7 +84,7 @@ const createAgentRuns = `CREATE TABLE agent_runs (
 	UNIQUE (thread_id, number)
 ){strict}`
 
-// createAgentRuns4 is agent_runs with usage, and discarded, before the long texts: SQLite adds columns behind them, where
+// createAgentRuns4 is agent_runs with usage, pending_calls, and discarded, before the long texts: SQLite adds columns behind them, where
 // reading one means to walk through the events.
 const createAgentRuns4 = `CREATE TABLE agent_runs_4 (
 	id              {serial},
@@ -107,6 +110,7 @@ const createAgentRuns4 = `CREATE TABLE agent_runs_4 (
 	bytes           {int} NOT NULL DEFAULT 0,
 	checksum        {int} NOT NULL DEFAULT 0,
 	pending         text  NOT NULL DEFAULT '',
+	pending_calls   text  NOT NULL DEFAULT '',
 	usage           text  NOT NULL DEFAULT '',
 	input           text  NOT NULL,
 	events          text  NOT NULL,
@@ -162,6 +166,8 @@ const createQueuedRuns = `CREATE TABLE queued_runs (
 	title      text  NOT NULL DEFAULT '',
 	queued_by  text  NOT NULL DEFAULT '',
 	created_at {int} NOT NULL,
+	front      {int} NOT NULL DEFAULT 0,
+	replaces   text  NOT NULL DEFAULT '',
 	input      text  NOT NULL,
 	UNIQUE (thread_id, run_id)
 ){strict}`

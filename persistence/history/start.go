@@ -15,8 +15,9 @@ import (
 // and Previous filled in, and Accepted too if it was zero. It creates the thread if needed; a deleted thread is
 // created anew, and its run numbers go on. [thread.ErrRunIDUsed] if the thread has a run of that id, whether
 // finished or not; a [thread.UnfinishedError] if another run of it was not finished; a [thread.AnsweredError] if one of
-// run.Answers comes too late; [thread.ErrBadInput] if an id is not one, or the input is not JSON in UTF-8. A run of
-// that id that waits in the queue leaves it.
+// run.Answers comes too late; [thread.ErrBadInput] if an id is not one, or the input is not JSON in UTF-8. A run that comes from the
+// queue leaves it: [thread.ErrNotFound] if it is not there any more; any other is [thread.ErrQueued] while others wait.
+// [thread.ErrGap] if the thread's last run is not the one that run.Follows names.
 func (h *History) StartRun(ctx context.Context, run thread.Run) (thread.Run, error) {
 	if run.Accepted.IsZero() {
 		run.Accepted = h.now()
@@ -57,7 +58,13 @@ func startRun(tx *gorm.DB, run thread.Run) (Particulars, error) {
 	if err != nil {
 		return Particulars{}, err
 	}
+	if run.Follows != 0 && t.LastRun != run.Follows {
+		return Particulars{}, fmt.Errorf("%w: the thread's last run is number %d, not %d", thread.ErrGap, t.LastRun, run.Follows)
+	}
 	if err := refuse(tx, run); err != nil {
+		return Particulars{}, err
+	}
+	if err := takeTurn(tx, run); err != nil {
 		return Particulars{}, err
 	}
 	previous, err := latestRunID(tx, run.Thread)
@@ -72,10 +79,7 @@ func startRun(tx *gorm.DB, run thread.Run) (Particulars, error) {
 	if err := noteMessages(tx, run.Thread, run.Messages); err != nil {
 		return Particulars{}, err
 	}
-	if err := takeAnswers(tx, run); err != nil {
-		return Particulars{}, err
-	}
-	if err := leaveQueue(tx, run.Thread, run.ID); err != nil {
+	if err := takeAnswers(tx, thread.Queued{Thread: run.Thread, RunID: run.ID, Answers: run.Answers}); err != nil {
 		return Particulars{}, err
 	}
 	t.LastRun = row.Number

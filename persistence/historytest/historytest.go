@@ -98,6 +98,7 @@ func Run(t *testing.T, open func(t *testing.T) History) {
 		{"answers", testAnswers},
 		{"queue", testQueue},
 		{"discard", testDiscard},
+		{"reserve", testReserve},
 		{"results", testResults},
 		{"concurrency", testConcurrency},
 		{"context", testContext},

@@ -61,6 +61,39 @@ func testQueue(b *bench) {
 		b.save(finished(b.start(newRun("t", "q1"))))
 		b.waits("q3")
 	})
+	b.run("nobody passes who waits, and nobody starts who was taken out", func(b *bench) {
+		active := b.start(newRun("t", "r1"))
+		b.enqueue("q1")
+		b.enqueue("q2")
+		b.save(finished(active))
+		_, err := b.StartRun(b.Context(), newRun("t", "r2"))
+		b.want(thread.ErrQueued, err)
+		gone := newRun("t", "q1")
+		gone.Queued = true
+		b.want(nil, b.Dequeue(b.Context(), "t", "q1"))
+		_, err = b.StartRun(b.Context(), gone)
+		b.want(thread.ErrNotFound, err)
+		next := newRun("t", "q2")
+		next.Queued = true
+		b.save(finished(b.start(next)))
+		b.waits()
+		stale := newRun("t", "r3")
+		stale.Follows = 1
+		_, err = b.StartRun(b.Context(), stale)
+		b.want(thread.ErrGap, err)
+		stale.Follows = 2
+		b.start(stale)
+	})
+	b.run("a deleted thread does not come back by its queue", func(b *bench) {
+		b.complete(newRun("t", "r1"))
+		b.enqueue("q1")
+		b.delete("t")
+		late := newRun("t", "q1")
+		late.Queued = true
+		_, err := b.StartRun(b.Context(), late)
+		b.want(thread.ErrNotFound, err)
+		b.same("deleted", true, b.thread("t").Deleted)
+	})
 	b.run("a thread that is idle is found", func(b *bench) {
 		idle := func(want ...thread.ID) {
 			b.Helper()
@@ -136,5 +169,91 @@ func testDiscard(b *bench) {
 		b.want(thread.ErrNotFound, b.Discard(b.Context(), "t", "r1", nil))
 		b.complete(newRun("t", "r1"))
 		b.want(thread.ErrNotFound, b.Discard(b.Context(), "t", "r2", nil))
+	})
+}
+
+func testReserve(b *bench) {
+	front := func(run, replaces thread.RunID) thread.Queued {
+		q := queued(run)
+		q.Front, q.Replaces = true, replaces
+		return q
+	}
+	b.run("who goes before the others does so in the order of asking, whatever the bound", func(b *bench) {
+		b.complete(newRun("t", "r1"))
+		b.start(newRun("t", "r2"))
+		for _, run := range []thread.RunID{"q1", "q2", "q3"} {
+			b.enqueue(run)
+		}
+		for i, run := range []thread.RunID{"f1", "f2"} {
+			q, err := b.Enqueue(b.Context(), front(run, ""), 3)
+			b.want(nil, err)
+			b.same("place", i+1, q.Place)
+		}
+		b.waits("f1", "f2", "q1", "q2", "q3")
+		next, err := b.NextQueued(b.Context(), "t")
+		b.want(nil, err)
+		b.same("next", thread.RunID("f1"), next.RunID)
+	})
+	b.run("what it replaces may change", func(b *bench) {
+		b.start(newRun("t", "r1"))
+		for _, gone := range []thread.RunID{"r1", "r9", ""} {
+			_, err := b.Enqueue(b.Context(), front("f1", gone), 3)
+			b.want(nil, err)
+		}
+		next, err := b.NextQueued(b.Context(), "t")
+		b.want(nil, err)
+		b.same("replaces", thread.RunID("r9"), next.Replaces)
+	})
+	b.run("an answer is reserved with its place, and given back with it", func(b *bench) {
+		b.asks("r1", `[{"id":"i1"}]`, "")
+		active := b.start(newRun("t", "r2"))
+		q := queued("q1")
+		q.Answers = []thread.Answer{interrupt("i1")}
+		for range 2 {
+			_, err := b.Enqueue(b.Context(), q, 3)
+			b.want(nil, err)
+			b.same("pending", "", string(b.thread("t").Pending))
+			b.want(nil, b.Dequeue(b.Context(), "t", "q1"))
+			b.same("pending", `[{"id":"i1"}]`, string(b.thread("t").Pending))
+		}
+		_, err := b.Enqueue(b.Context(), q, 3)
+		b.want(nil, err)
+		late := queued("q2")
+		late.Answers = q.Answers
+		_, err = b.Enqueue(b.Context(), late, 3)
+		b.late(err, "q1")
+		b.waits("q1")
+		b.save(finished(active))
+		run, err := b.answers("q1", interrupt("i1"))
+		b.want(nil, err)
+		b.save(finished(run))
+		_, err = b.answers("r5", interrupt("i1"))
+		b.late(err, "q1")
+	})
+	b.run("who replaces a run may give its answers anew", func(b *bench) {
+		b.asks("r1", `[{"id":"i1"}]`, "")
+		run, err := b.answers("r2", interrupt("i1"))
+		b.want(nil, err)
+		q := front("q1", "r2")
+		q.Answers = []thread.Answer{interrupt("i1")}
+		_, err = b.Enqueue(b.Context(), q, 3)
+		b.want(nil, err)
+		run = finished(run)
+		run.End = thread.End{Outcome: thread.OutcomeStopped, By: "me"}
+		b.save(run)
+		b.want(nil, b.Discard(b.Context(), "t", "r2", nil))
+		b.same("pending", "", string(b.thread("t").Pending))
+		b.late(b.Answered(b.Context(), "t", []thread.Answer{interrupt("i1")}), "q1")
+	})
+	b.run("what is past is settled", func(b *bench) {
+		b.asks("r1", `[{"id":"i1"}]`, `[{"toolCallId":"k1"}]`)
+		b.complete(newRun("t", "r2"))
+		_, err := b.answers("r3", interrupt("i1"))
+		b.late(err, "r2")
+		_, err = b.answers("r3", call("k1", "d"))
+		b.late(err, "r2")
+		b.want(nil, b.Discard(b.Context(), "t", "r2", nil))
+		b.same("pending", `[{"id":"i1"}]`, string(b.thread("t").Pending))
+		b.same("calls", `[{"toolCallId":"k1"}]`, string(b.thread("t").Calls))
 	})
 }

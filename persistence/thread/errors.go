@@ -24,6 +24,7 @@ var (
 	ErrUnknownAgent = errors.New("unknown agent")
 	ErrTooLarge     = errors.New("too large")
 	ErrAnswered     = errors.New("it has been answered already") // see [AnsweredError]
+	ErrQueued       = errors.New("others wait for this thread")  // who is not the next
 	ErrQueueFull    = errors.New("too many runs wait for this thread")
 )
 
@@ -52,14 +53,14 @@ func (e *UnfinishedError) Error() string {
 // Is makes an UnfinishedError an [ErrUnfinished].
 func (e *UnfinishedError) Is(target error) bool { return target == ErrUnfinished }
 
-// AnsweredError says that an interrupt or a tool call has its answer, and which run brought it. It is an [ErrAnswered].
+// AnsweredError says that an interrupt or a tool call has its answer, or is past, and by which run. It is an [ErrAnswered].
 type AnsweredError struct {
 	Answer Answer
 	RunID  RunID
 }
 
 func (e *AnsweredError) Error() string {
-	return fmt.Sprintf("%s %s has been answered already, by run %s", e.Answer.Kind, e.Answer.ID, e.RunID)
+	return fmt.Sprintf("%s %s waits no more: run %s has settled it", e.Answer.Kind, e.Answer.ID, e.RunID)
 }
 
 // Is makes an AnsweredError an [ErrAnswered].

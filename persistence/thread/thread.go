@@ -116,7 +116,10 @@ type Run struct {
 	Title    string // what to call the thread, if it has no title yet
 	Accepted time.Time
 
-	Answers []Answer // what Input answers; for the run's acceptance only
+	// For the run's acceptance only:
+	Answers []Answer // what Input answers
+	Queued  bool     // it comes from the queue, and has to be there still
+	Follows uint64   // the number that the thread's last run has to have; 0 for any
 
 	Ended     time.Time
 	End       End

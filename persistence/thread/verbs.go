@@ -42,6 +42,10 @@ type Queued struct {
 	By     string
 	Since  time.Time
 	Place  int // 1 for the next
+
+	Front    bool     // it goes before those that are not
+	Replaces RunID    // the run that is discarded when it starts; empty for none
+	Answers  []Answer // what Input answers, which is reserved with its place
 }
 
 // Stopped answers a wish to stop.

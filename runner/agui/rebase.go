@@ -1,6 +1,9 @@
 package agui
 
-import "bytes"
+import (
+	"bytes"
+	"context"
+)
 
 // Past is what happened on a thread after the author of an input wrote it: the events of the runs that came since, in
 // order, and what the first of them began with.
@@ -11,15 +14,15 @@ type Past struct {
 
 // Rebase returns the input as its author would have written it had he seen the past: what the past made of the
 // messages that the thread knows, then those of the input that it does not know, and the state that the
-// past left. An agent needs the whole conversation (AG-UI 1.0, section 6). Everything else of the input is
+// past left, if it says anything of it. Messages of activity are left out. An agent needs the whole conversation (AG-UI 1.0, section 6). Everything else of the input is
 // as it was, byte for byte. The error is a [*MalformedError] if raw is not what [ParseInput] accepts, or the past does
-// not fit into a [Reducer].
-func Rebase(raw []byte, known func(id string) bool, past Past) ([]byte, error) {
+// not fit into a [Reducer]; or that of ctx.
+func Rebase(ctx context.Context, raw []byte, known func(id string) bool, past Past) ([]byte, error) {
 	in, err := ParseInput(raw)
 	if err != nil {
 		return nil, err
 	}
-	made, err := messageIDs(past)
+	made, err := messageIDs(ctx, past)
 	if err != nil {
 		return nil, err
 	}
@@ -34,22 +37,36 @@ func Rebase(raw []byte, known func(id string) bool, past Past) ([]byte, error) {
 			after = append(after, w.value)
 		}
 	}
-	r, err := reduced(list(before), past)
+	r, err := reduced(ctx, list(before), past)
 	if err != nil {
 		return nil, err
 	}
 	var messages [][]byte
 	for w := walk(r.Messages()); w.next(); {
-		messages = append(messages, w.value)
+		if text(member(w.value, "role")) != "activity" { // which are for people (section 6)
+			messages = append(messages, w.value)
+		}
 	}
-	return replaced(raw, map[string][]byte{
-		"messages": list(append(messages, after...)), "state": r.State(),
-	})
+	values := map[string][]byte{"messages": list(append(messages, after...))}
+	if past.touchesState() {
+		values["state"] = r.State()
+	}
+	return replaced(raw, values)
+}
+
+// touchesState tells whether the past says anything of the state.
+func (p Past) touchesState() bool {
+	for _, data := range p.Events {
+		if e, err := scanned(data); err == nil && (e.typ == stateSnapshot || e.typ == stateDelta) {
+			return true
+		}
+	}
+	return false
 }
 
 // messageIDs are the ids of the messages that the past brought.
-func messageIDs(past Past) (map[string]bool, error) {
-	r, err := reduced(nil, past)
+func messageIDs(ctx context.Context, past Past) (map[string]bool, error) {
+	r, err := reduced(ctx, nil, past)
 	if err != nil {
 		return nil, err
 	}
@@ -61,12 +78,15 @@ func messageIDs(past Past) (map[string]bool, error) {
 }
 
 // reduced is what the past makes of messages.
-func reduced(messages []byte, past Past) (*Reducer, error) {
+func reduced(ctx context.Context, messages []byte, past Past) (*Reducer, error) {
 	r, err := NewReducer(messages, past.State)
 	if err != nil {
 		return nil, err
 	}
 	for _, event := range past.Events {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		if err := r.Apply(event); err != nil {
 			return nil, err
 		}
