@@ -144,3 +144,52 @@ func TestCompactFoldsManyPatches(t *testing.T) {
 		t.Errorf("%d elements, now %d, before %d", len(s.L), s.Now.K, s.Before.K)
 	}
 }
+
+// Wide documents whose parts are moved over and over: a few bytes move as many parts as there are.
+func TestPatchesThatMoveTooMuchAreLeft(t *testing.T) {
+	object := func(members, pairs int) (snapshot, delta string) {
+		var s, d strings.Builder
+		for i := range members {
+			fmt.Fprintf(&s, `,"k%d":1`, i)
+		}
+		for i := range pairs {
+			fmt.Fprintf(&d, `,{"op":"remove","path":"/k%[1]d"},{"op":"add","path":"/k%[1]d","value":2}`, i)
+		}
+		return "{" + s.String()[1:] + "}", "[" + d.String()[1:] + "]"
+	}
+	array := func(elements, inserts int) (snapshot, delta string) {
+		return "[" + strings.Repeat("1,", elements) + "1]",
+			"[" + strings.Repeat(`{"op":"add","path":"/0","value":2},`, inserts) + `{"op":"add","path":"/0","value":2}]`
+	}
+	for name, c := range map[string]struct {
+		make func(n, m int) (string, string)
+		n, m int
+		left bool
+	}{
+		"a wide object": {object, 50_000, 5_000, true}, "a narrow object": {object, 100, 50, false},
+		"a long array": {array, 300_000, 20_000, true}, "a short array": {array, 500, 200, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			snapshot, delta := c.make(c.n, c.m)
+			in := []agui.Event{
+				{First: 1, Last: 1, Data: []byte(`{"type":"STATE_SNAPSHOT","snapshot":` + snapshot + `}`)},
+				{First: 2, Last: 2, Data: []byte(`{"type":"STATE_DELTA","delta":` + delta + `}`)},
+			}
+			began := time.Now()
+			out := agui.Compact(in)
+			if again := agui.Compact(out); len(again) != len(out) {
+				t.Errorf("compacting again makes %d of %d events", len(again), len(out))
+			}
+			var r agui.Reducer
+			for _, e := range in {
+				if err := r.Apply(e.Data); err != nil {
+					t.Fatal(err)
+				}
+			}
+			t.Logf("took %s", time.Since(began))
+			if left := len(out) == 2; left != c.left || r.Truncated() != c.left {
+				t.Errorf("left is %t, and truncated %t", left, r.Truncated())
+			}
+		})
+	}
+}

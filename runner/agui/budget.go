@@ -19,6 +19,7 @@ const (
 type budget struct {
 	max, used int
 	copied    int  // by patches, whether or not it lasted
+	toiled    int  // parts that patches moved
 	taken     int  // bytes of events so far
 	exceeded  bool // something was left out
 }
@@ -47,8 +48,9 @@ func (b *budget) patch(d *document, raw []byte) (grown int, ok bool) {
 	}
 	d.bounded, d.room, d.grown = true, b.max-b.used, 0
 	d.copied, d.limit = b.copied, b.max+copyRatio*b.taken
+	d.toiled, d.toil = b.toiled, toilRoom+toilRatio*b.taken
 	err := d.patch(ops)
-	b.copied = d.copied
+	b.copied, b.toiled = d.copied, d.toiled
 	if errors.Is(err, errBulk) {
 		b.exceeded = true
 	}

@@ -93,6 +93,8 @@ type document struct {
 	undo   []func()
 	copied int // bytes that copies took so far, in text and in memory, whether or not they lasted
 	limit  int // of copied; 0 if there is none
+	toiled int // parts that were moved to make room or close a gap, or had to be found anew
+	toil   int // the limit of that; 0 if there is none
 
 	bounded bool // by room
 	room    int  // how much the document may grow in the next patch
@@ -360,6 +362,9 @@ func (d *document) remove(path []string) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := d.shift(n, i); err != nil {
+		return nil, err
+	}
 	old := n.cut(i)
 	d.undo = append(d.undo, func() { n.put(i, old) })
 	return old.value, d.grow(-len(old.name))
@@ -375,8 +380,26 @@ func (d *document) existing(path []string) (*node, int, error) {
 	return n, i, err
 }
 
+// indexToil is what finding a member anew costs, in parts that are moved.
+const indexToil = 8
+
+// shift notes that the parts from a place on are moved, unless there was too much of that.
+func (d *document) shift(n *node, at int) error {
+	moved := len(n.parts) - at
+	if !n.list && moved > 0 && len(n.parts) >= manyMembers {
+		moved += indexToil * len(n.parts)
+	}
+	if d.toiled += moved; d.toil > 0 && d.toiled > d.toil {
+		return errBulk
+	}
+	return nil
+}
+
 func (d *document) insert(n *node, at int, p part, size int) error {
 	if err := d.grow(size + len(p.name)); err != nil {
+		return err
+	}
+	if err := d.shift(n, at); err != nil {
 		return err
 	}
 	n.put(at, p)

@@ -21,6 +21,8 @@ const (
 	copyRoom  = 1 << 20 // bytes that copies may take while a fold is made, however small its events
 	foldRoom  = 4 << 10 // bytes that a folded snapshot may have, however small its events
 	foldRatio = 2       // beyond that, how many times the bytes of its events either may reach
+	toilRoom  = 4 << 10 // parts that patches may move, however small their events
+	toilRatio = 32      // beyond that, how many parts for each byte of the events: a few bytes can move any number
 )
 
 // stateFold is a snapshot with the deltas that go into it.
@@ -69,7 +71,7 @@ func (c *compaction) patch(e *event, ev Event) {
 		return
 	}
 	f.source += len(e.raw(fDelta))
-	f.doc.limit = max(copyRoom, foldRatio*f.source)
+	f.doc.limit, f.doc.toil = max(copyRoom, foldRatio*f.source), max(toilRoom, toilRatio*f.source)
 	switch err := f.doc.patch(ops); {
 	case errors.Is(err, errBulk):
 		f.unfold()
