@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ var (
 	errUnmatched     = errors.New("unmatched topic")
 	errTooManyTopics = errors.New("too many topics on one socket")
 	errRateLimited   = errors.New("too many requests at once")
+	errBusy          = fmt.Errorf("%w: too many views of threads are being made; try again in a moment", errRateLimited)
 	errForeign       = errors.New("sockets are let in from this server's own origin only")
 )
 
@@ -32,6 +34,7 @@ type failure struct {
 var failures = []failure{
 	{thread.ErrAnswered, "already_answered", http.StatusConflict},
 	{thread.ErrRunning, "thread_busy", http.StatusConflict},
+	{thread.ErrQueued, "thread_busy", http.StatusConflict},
 	{thread.ErrQueueFull, "queue_full", http.StatusTooManyRequests},
 	{thread.ErrUnknownAgent, "unknown_agent", http.StatusNotFound},
 	{thread.ErrBadCursor, "bad_cursor", http.StatusBadRequest},

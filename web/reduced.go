@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -17,20 +18,36 @@ import (
 const (
 	maxViews = 4 // views that are made at a time
 	maxTries = 5 // how often a view is begun, as runs end while it is made
+
+	viewWait  = 20 * time.Second // for a place
+	leastTime = 20 * time.Second // that a reader has for an answer,
+	leastRate = 256 << 10        // and how many bytes a second it takes beyond that
 )
 
 // errReset ends a walk that must begin again: a run that was half read is to be had compacted only, by now.
 var errReset = errors.New("a run has been compacted meanwhile")
 
-// reduce makes of a thread's events, the running run's included as far as they have come, what r holds of them
-// (AG-UI 1.0, section 13), and returns the position up to which they were read.
-func (s *Server) reduce(ctx context.Context, id thread.ID, plan agui.Reducer) (*agui.Reducer, thread.Cursor, error) {
+// view makes an answer of what a thread's events amount to, and writes it. It holds one of the few places for that until the
+// answer is written, so that readers who take their time do not add up in memory.
+func (s *Server) view(c echo.Context, id thread.ID, plan agui.Reducer, parts func(*agui.Reducer, thread.Cursor) [][]byte) error {
+	ctx, cancel := context.WithTimeoutCause(c.Request().Context(), viewWait, errBusy)
+	defer cancel()
 	select {
 	case s.views <- struct{}{}:
 		defer func() { <-s.views }()
 	case <-ctx.Done():
-		return nil, thread.Cursor{}, context.Cause(ctx)
+		return context.Cause(ctx)
 	}
+	r, at, err := s.reduce(c.Request().Context(), id, plan)
+	if err != nil {
+		return err
+	}
+	return answer(c, parts(r, at))
+}
+
+// reduce makes of a thread's events, the running run's included as far as they have come, what r holds of them
+// (AG-UI 1.0, section 13), and returns the position up to which they were read.
+func (s *Server) reduce(ctx context.Context, id thread.ID, plan agui.Reducer) (*agui.Reducer, thread.Cursor, error) {
 	plan.MaxBytes = s.cfg.ViewBytes
 	for range maxTries {
 		r, at := plan, thread.Cursor{}
@@ -57,17 +74,14 @@ func (s *Server) getMessages(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx := c.Request().Context()
-	st, err := s.Runs.Status(ctx, t.ID)
+	st, err := s.Runs.Status(c.Request().Context(), t.ID)
 	if err != nil {
 		return err
 	}
-	r, at, err := s.reduce(ctx, t.ID, agui.Reducer{NoState: true})
-	if err != nil {
-		return err
-	}
-	silent := st.Running && at.Run < st.Cursor.Run // a run has begun and has no event yet
-	return answer(c, messagesView(r, at, r.Running() || silent))
+	return s.view(c, t.ID, agui.Reducer{NoState: true}, func(r *agui.Reducer, at thread.Cursor) [][]byte {
+		silent := st.Running && at.Run < st.Cursor.Run // a run has begun and has no event yet
+		return messagesView(r, at, r.Running() || silent)
+	})
 }
 
 // getState answers with the state of a thread, as a client has it who has taken all its events.
@@ -76,11 +90,7 @@ func (s *Server) getState(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	r, at, err := s.reduce(c.Request().Context(), t.ID, agui.Reducer{NoMessages: true})
-	if err != nil {
-		return err
-	}
-	return answer(c, stateView(r, at))
+	return s.view(c, t.ID, agui.Reducer{NoMessages: true}, stateView)
 }
 
 // messagesView is the answer of getMessages, in parts: the greatest is not copied.
@@ -118,6 +128,13 @@ func truncated(r *agui.Reducer) string {
 // answer writes JSON that has been put together by hand, so that it holds values as they are stored.
 func answer(c echo.Context, parts [][]byte) error {
 	response := c.Response()
+	size := 0
+	for _, part := range parts {
+		size += len(part)
+	}
+	// What cannot set one (a recorder in a test, say) does not wait either.
+	_ = http.NewResponseController(response).SetWriteDeadline(
+		time.Now().Add(leastTime + time.Duration(size/leastRate)*time.Second))
 	response.Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
 	response.WriteHeader(http.StatusOK)
 	for _, part := range parts {

@@ -118,8 +118,11 @@ func (a *AGUI) Run(ctx context.Context, in runner.Input, emit func(event []byte)
 		return causeOr(ctx, err)
 	}
 	stream := newFrames(resp.Body, a.maxEvent)
-	for {
+	for n := 0; ; n++ {
 		frame, err := stream.next()
+		if errors.Is(err, io.EOF) && n == 0 && isJSON(resp) {
+			return causeOr(ctx, notAStream(errors.New("an answer in JSON, without an event")))
+		}
 		if errors.Is(err, io.EOF) {
 			return nil
 		}

@@ -41,6 +41,12 @@ func checkResponse(resp *http.Response) error {
 	return nil
 }
 
+// isJSON tells whether an answer calls itself JSON, which a stream of events may do, but seldom does.
+func isJSON(resp *http.Response) bool {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	return kind == "application/json"
+}
+
 // beginning returns what a refusal says, as far as it comes soon. It closes the body if it does not.
 func beginning(body io.ReadCloser, size int64) []byte {
 	impatience := time.AfterFunc(bodyWait, func() { _ = body.Close() })

@@ -2,10 +2,19 @@ package agent
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/packages/respjson"
 )
+
+// What is kept of calls that have no events yet is bounded: the limits of the run see events only.
+const (
+	maxHeld  = 1 << 20 // bytes of arguments
+	maxCalls = 1000
+)
+
+var errTooManyCalls = errors.New("too many tool calls, or too much of one before its name")
 
 // call is a tool call of an answer.
 type call struct {
@@ -26,6 +35,9 @@ func (r *reply) addCall(d openai.ChatCompletionChunkChoiceDeltaToolCall) error {
 		c.name = d.Function.Name
 	}
 	if args := arguments(d.Function.JSON.Arguments); args != nil {
+		if r.held += len(args); r.held > maxHeld || len(r.calls) > maxCalls {
+			return notAnEvent(nil, errTooManyCalls)
+		}
 		c.early = append(c.early, args)
 		if c.given == "" {
 			c.args = append(c.args, d.Function.Arguments...)
@@ -43,6 +55,9 @@ func (r *reply) addCall(d openai.ChatCompletionChunkChoiceDeltaToolCall) error {
 		}
 	}
 	c.early = c.early[:0]
+	if c.given != "" {
+		r.held = 0
+	}
 	return nil
 }
 

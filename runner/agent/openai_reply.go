@@ -31,6 +31,7 @@ type reply struct {
 	span, thought string // the ids of what is thought, while the channel is thinking
 
 	calls   []*call
+	held    int // bytes of arguments that are kept since a call had events
 	indexed map[int64]*call
 	taken   map[string]bool // ids of calls that the thread knows
 
