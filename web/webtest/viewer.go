@@ -159,7 +159,7 @@ func (v *Viewer) Apply(p Push) error {
 		return v.reset(p)
 	case "caught_up":
 		var c struct{ Cursor string }
-		if err := json.Unmarshal(p.Payload, &c); err != nil || c.Cursor != v.Cursor {
+		if err := json.Unmarshal(p.Payload, &c); err != nil || c.Cursor != v.Cursor && !v.Replaces {
 			return v.wrong(p, "it is not where the viewer is")
 		}
 		v.CaughtUp++
