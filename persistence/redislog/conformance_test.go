@@ -154,5 +154,6 @@ func expireLeases(server *redistest.Server) error {
 		end
 		for _, key in ipairs(redis.call('KEYS', '*leases:{*')) do
 			for _, thread in ipairs(redis.call('ZRANGE', key, 0, -1)) do redis.call('ZADD', key, 1, thread) end
-		end`, nil).Err()
+		end
+		return 1`, nil).Err()
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 
@@ -44,3 +46,14 @@ func (l *Log) classify(ctx context.Context, err error) error {
 
 // errDeadline is the cause with which the context of a call to Redis ends that took too long.
 var errDeadline = errors.New("deadline of a call to Redis")
+
+// quiet is done once, since the client's library has one logger for all clients of the process.
+var quiet sync.Once
+
+// chatter passes on what the client's library would print by itself: of whatever matters, calls return an error.
+type chatter struct{ log *slog.Logger }
+
+// Printf is for the client's library.
+func (c chatter) Printf(ctx context.Context, format string, v ...any) {
+	c.log.DebugContext(ctx, "redis client", "says", fmt.Sprintf(format, v...))
+}

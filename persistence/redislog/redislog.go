@@ -86,6 +86,7 @@ func New(ctx context.Context, dial redis.UniversalOptions, opts Options) (*Log, 
 	if err := checkPrefix(l.opts.Prefix); err != nil {
 		return nil, err
 	}
+	quiet.Do(func() { redis.SetLogger(chatter{l.opts.Logger}) })
 	l.dial = &dial
 	l.commands, l.appends = l.client(commandConns), l.client(appendConns)
 	reads := l.client(Groups + 2)
