@@ -3,6 +3,7 @@
 package redistest
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -149,16 +150,13 @@ func (s *Server) Start() error {
 	return s.await()
 }
 
-// await waits until the server answers.
+// await waits until the server answers, with its data loaded.
 func (s *Server) await() error {
-	c := s.Client()
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
-	defer cancel()
-	tick := time.NewTicker(10 * time.Millisecond)
+	deadline := time.After(startWithin)
+	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := c.Ping(ctx).Err()
+		err := s.ping()
 		if err == nil {
 			return nil
 		}
@@ -166,11 +164,31 @@ func (s *Server) await() error {
 		case <-tick.C:
 		case <-s.exited:
 			return fmt.Errorf("redis-server ended at once; its last words are in %s", filepath.Join(s.cfg.Dir, "redis.log"))
-		case <-ctx.Done():
+		case <-deadline:
 			s.Kill()
 			return fmt.Errorf("redis-server does not answer: %w", err)
 		}
 	}
+}
+
+// ping asks once, without a client: that would take its time after a connection was refused.
+func (s *Server) ping() error {
+	c, err := net.DialTimeout("tcp", s.Addr(), time.Second)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(time.Second)); err != nil {
+		return err
+	}
+	if _, err := c.Write([]byte("PING\r\n")); err != nil {
+		return err
+	}
+	answer, err := bufio.NewReader(c).ReadString('\n')
+	if err == nil && answer != "+PONG\r\n" {
+		err = fmt.Errorf("it says %q", answer)
+	}
+	return err
 }
 
 // Client returns a client of the server, which the caller closes.
