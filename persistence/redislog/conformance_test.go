@@ -66,9 +66,13 @@ func newPrefix() string { return fmt.Sprintf("test%d:", shared.prefix.Add(1)) }
 // open opens a log of a server, which is closed when the test ends.
 func open(tb testing.TB, addr, prefix string) *redislog.Log {
 	tb.Helper()
-	log, err := redislog.New(tb.Context(), redis.UniversalOptions{Addrs: []string{addr}}, redislog.Options{
-		Prefix: prefix, Logger: slog.New(slog.DiscardHandler),
-	})
+	return openWith(tb, redis.UniversalOptions{Addrs: []string{addr}}, redislog.Options{Prefix: prefix})
+}
+
+func openWith(tb testing.TB, dial redis.UniversalOptions, opts redislog.Options) *redislog.Log {
+	tb.Helper()
+	opts.Logger = slog.New(slog.DiscardHandler)
+	log, err := redislog.New(tb.Context(), dial, opts)
 	if err != nil {
 		tb.Fatal(err)
 	}

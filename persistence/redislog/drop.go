@@ -14,7 +14,7 @@ func (l *Log) Drop(ctx context.Context, id thread.ID, number uint64, keep time.D
 	_, err := l.run(ctx, call{
 		script: l.scripts.drop,
 		keys:   []string{l.keys.active(id), l.keys.stream(id, number), l.keys.lock(id)},
-		args:   []any{number, keep.Milliseconds()},
+		args:   []any{number, keep.Milliseconds(), l.keys.streams(id)},
 	})
 	if err != nil {
 		return fmt.Errorf("drop run %d of thread %s: %w", number, id, err)

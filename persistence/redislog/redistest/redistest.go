@@ -31,6 +31,8 @@ type Config struct {
 	Program string
 	// Port is the port it listens on; a free one if 0.
 	Port int
+
+	sentinel string // the configuration of a Sentinel
 }
 
 // Server is a Redis server that listens on a port of the loopback interface, which it keeps over restarts.
@@ -124,13 +126,7 @@ func (s *Server) Dir() string { return s.cfg.Dir }
 
 // Start starts a server that was stopped or killed, on the data that are in its directory.
 func (s *Server) Start() error {
-	args := []string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.cfg.Dir, "--save", "", "--daemonize", "no"}
-	if s.cfg.Memory {
-		args = append(args, "--appendonly", "no")
-	} else {
-		args = append(args, "--appendonly", "yes", "--appendfsync", "always")
-	}
-	s.cmd = exec.Command(s.cfg.Program, append(args, s.cfg.Args...)...)
+	s.cmd = exec.Command(s.cfg.Program, s.args()...)
 	s.cmd.SysProcAttr = withParent()
 	log, err := os.OpenFile(filepath.Join(s.cfg.Dir, "redis.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -148,6 +144,19 @@ func (s *Server) Start() error {
 		_ = cmd.Wait()
 	}()
 	return s.await()
+}
+
+func (s *Server) args() []string {
+	args := []string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.cfg.Dir, "--daemonize", "no"}
+	switch {
+	case s.cfg.sentinel != "":
+		return append([]string{s.cfg.sentinel, "--sentinel"}, args...)
+	case s.cfg.Memory:
+		args = append(args, "--save", "", "--appendonly", "no")
+	default:
+		args = append(args, "--save", "", "--appendonly", "yes", "--appendfsync", "always")
+	}
+	return append(args, s.cfg.Args...)
 }
 
 // await waits until the server answers, with its data loaded.
