@@ -28,7 +28,7 @@ var sentinels = map[string]error{
 	"ErrLeaseLost": thread.ErrLeaseLost, "ErrEnded": thread.ErrEnded, "ErrGap": thread.ErrGap,
 	"ErrDeleted": thread.ErrDeleted, "ErrDraining": thread.ErrDraining, "ErrUnavailable": thread.ErrUnavailable,
 	"ErrCorrupt": thread.ErrCorrupt, "ErrUnknownAgent": thread.ErrUnknownAgent, "ErrAnswered": thread.ErrAnswered, "ErrQueueFull": thread.ErrQueueFull,
-	"ErrTooLarge": thread.ErrTooLarge,
+	"ErrTooLarge": thread.ErrTooLarge, "ErrFull": thread.ErrFull,
 }
 
 // declared returns the names of the errors that the sources of package thread declare.
