@@ -1,7 +1,9 @@
 package redislog_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -18,6 +20,15 @@ var ways = []struct {
 	{"restarted with its data", func(s *redistest.Server) error { return s.Restart() }},
 	{"restarted without its data", func(s *redistest.Server) error { return s.RestartEmpty() }},
 	{"flushed", func(s *redistest.Server) error { return s.FlushAll() }},
+	{"made to evict the run", func(s *redistest.Server) error {
+		c := s.Client()
+		defer c.Close()
+		names, err := c.Keys(context.Background(), "*stream:*").Result()
+		if err != nil || len(names) != 1 {
+			return fmt.Errorf("streams %q: %w", names, err)
+		}
+		return c.Del(context.Background(), names...).Err()
+	}},
 	{"paused", func(s *redistest.Server) error {
 		s.Pause()
 		pause(4500 * time.Millisecond)

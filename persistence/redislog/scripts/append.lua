@@ -11,13 +11,48 @@
 --      or {'ended', seq}: entries would follow the run's end
 --      or {'later', run}: a later run of the thread has begun
 --      or {'gap', seq}: the first does not follow the run's last entry, which is seq, 0 for none.
+local run, first = ARGV[7], tonumber(ARGV[9])
+local last = first + (#ARGV - 11) / 2 - 1
+
+-- add adds the entries from one on.
+local function add(from)
+  for i = from, last do
+    local at = 12 + (i - first) * 2
+    redis.call('XADD', KEYS[5], run .. '-' .. text(i), ARGV[at], ARGV[at + 1])
+  end
+end
+
+-- live makes the run live long from now on, unless that was done a moment ago.
+local function live(have)
+  if have == 0 or math.floor(have / 256) ~= math.floor(last / 256) then
+    redis.call('PEXPIRE', KEYS[5], ARGV[5])
+    prolong(KEYS[4], ARGV[5])
+  end
+end
+
+-- Mostly the entries follow those that the same lease has added: it knows which run, and how far it is. Should the
+-- stream not be as the lease knows it, the first of them is not added.
+local known = redis.call('HMGET', KEYS[1], 'token', 'held', 'at', 'id', 'last')
+if known[1] == ARGV[6] and known[2] == '1' and known[3] == run and known[4] == ARGV[8] and
+    tonumber(known[5] or '-1') + 1 == first then
+  local added = redis.pcall('XADD', KEYS[5], 'NOMKSTREAM', run .. '-' .. ARGV[9], ARGV[12], ARGV[13])
+  if type(added) == 'string' then
+    add(first + 1)
+    live(first - 1)
+    if ARGV[#ARGV - 1] == 'end' then
+      redis.call('HDEL', KEYS[1], 'last')
+    else
+      redis.call('HSET', KEYS[1], 'last', text(last))
+    end
+    return {'ok', text(last)}
+  end
+end
+
 local token = tonumber(ARGV[6])
 local how = standing(KEYS[1], KEYS[2], token, ARGV[11])
 if how == 'lost' then
   return {'lost'}
 end
-local run, first = ARGV[7], tonumber(ARGV[9])
-local last = first + (#ARGV - 11) / 2 - 1
 
 local have, ended, listed = 0, false, false
 local entry = redis.call('XREVRANGE', KEYS[5], '+', '-', 'COUNT', 1)[1]
@@ -54,20 +89,17 @@ if first > have + 1 then
   return {'gap', text(have)}
 end
 write()
-for i = have + 1, last do
-  local at = 12 + (i - first) * 2
-  redis.call('XADD', KEYS[5], run .. '-' .. text(i), ARGV[at], ARGV[at + 1])
-end
+add(have + 1)
 if not listed then
   redis.call('ZREMRANGEBYSCORE', KEYS[4], run, run)
   redis.call('ZADD', KEYS[4], run, run .. ':' .. ARGV[8])
   tell(KEYS[2], KEYS[6], now(), 'begun', ARGV[1], 'run', run, 'id', ARGV[8])
 end
-if have == 0 or math.floor(have / 256) ~= math.floor(last / 256) then
-  redis.call('PEXPIRE', KEYS[5], ARGV[5])
-  prolong(KEYS[4], ARGV[5])
-end
-if redis.call('HGET', KEYS[1], 'at') ~= run then
-  redis.call('HSET', KEYS[1], 'at', run) -- so that renewals keep it
+live(have)
+redis.call('HSET', KEYS[1], 'at', run, 'id', ARGV[8]) -- so that renewals keep it, too
+if ARGV[#ARGV - 1] == 'end' then
+  redis.call('HDEL', KEYS[1], 'last')
+else
+  redis.call('HSET', KEYS[1], 'last', text(last))
 end
 return {'ok', text(last)}
