@@ -23,22 +23,22 @@ func (v version) atLeast(major, minor int) bool {
 }
 
 // eachServer calls fn for every server that holds keys.
-func (l *Log) eachServer(ctx context.Context, fn func(context.Context, redis.Cmdable) error) error {
-	if c, ok := l.commands.(*redis.ClusterClient); ok {
+func (s *server) eachServer(ctx context.Context, fn func(context.Context, redis.Cmdable) error) error {
+	if c, ok := s.commands.(*redis.ClusterClient); ok {
 		return c.ForEachMaster(ctx, func(ctx context.Context, one *redis.Client) error { return fn(ctx, one) })
 	}
-	return fn(ctx, l.commands)
+	return fn(ctx, s.commands)
 }
 
 // version looks at the servers, and refuses those that are too old. It returns the oldest.
-func (l *Log) version(ctx context.Context) (version, error) {
-	ctx, cancel, err := l.enter(ctx)
+func (s *server) version(ctx context.Context) (version, error) {
+	ctx, cancel, err := s.enter(ctx)
 	if err != nil {
 		return version{}, err
 	}
 	defer cancel()
 	found := make(chan version, 64)
-	err = l.eachServer(ctx, func(ctx context.Context, c redis.Cmdable) error {
+	err = s.eachServer(ctx, func(ctx context.Context, c redis.Cmdable) error {
 		info, err := c.Info(ctx, "server").Result()
 		if err != nil {
 			return err
@@ -57,7 +57,7 @@ func (l *Log) version(ctx context.Context) (version, error) {
 		return version{}, err
 	}
 	if err != nil {
-		return version{}, l.classify(ctx, err)
+		return version{}, s.classify(ctx, err)
 	}
 	oldest := version{major: 1 << 30}
 	for len(found) > 0 {

@@ -26,11 +26,11 @@ var errYoung = fmt.Errorf("the live log lost its data a moment ago: %w", thread.
 // classify makes an error of Redis one of threadcast's: memory that is used up is [thread.ErrFull], keys of another
 // make are [thread.ErrCorrupt], all else is [thread.ErrUnavailable]: that the server cannot be reached, is loading, is
 // a replica, does not serve the slot, or did not answer in time.
-func (l *Log) classify(ctx context.Context, err error) error {
+func (s *server) classify(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case l.closing():
+	case s.closing():
 		return errClosed
 	case errors.Is(context.Cause(ctx), errDeadline):
 		return fmt.Errorf("%w: Redis did not answer in time: %w", thread.ErrUnavailable, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -24,8 +25,9 @@ const (
 // lane is the reader of one group: it blocks on the group's news, on its own probes, and on the streams of the runs that
 // are watched and live, and brings what comes to the tails.
 type lane struct {
-	log   *Log
-	group int
+	log    *Log
+	group  int
+	waking atomic.Bool // it will be woken
 
 	mu      sync.Mutex
 	watches map[thread.ID]*watch

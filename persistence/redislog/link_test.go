@@ -92,6 +92,10 @@ func TestReaderOnTheWrongServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	eventually(t, "calls reach the right server", func() bool {
+		head, err := away.Head(t.Context(), "t")
+		return err == nil && head.Seq == 3
+	})
 	began := time.Now()
 	v := view(t, away, "t")
 	w.write(20)

@@ -34,10 +34,10 @@ func newProber(l *Log) *prober {
 }
 
 // probeCall writes a probe to a lane, or wakes it if number is 0.
-func (l *Log) probeCall(group int, number uint64) call {
+func (s *server) probeCall(group int, number uint64) call {
 	return call{
-		script: l.scripts.probe,
-		keys:   []string{l.keys.probe(group, l.node), l.keys.counters(group)},
+		script: s.scripts.probe,
+		keys:   []string{s.keys.probe(group, s.node), s.keys.counters(group)},
 		args:   []any{number},
 	}
 }
@@ -145,6 +145,7 @@ func (p *prober) wakeAll() {
 		case <-p.log.stop:
 			return
 		case g := <-p.wakes:
+			p.log.lanes[g].waking.Store(false)
 			// If it cannot be woken, it wakes by itself after a while.
 			_, _ = p.log.run(context.Background(), p.log.probeCall(g, 0))
 		}
@@ -153,9 +154,8 @@ func (p *prober) wakeAll() {
 
 // wake makes the lane look at what it should read.
 func (ln *lane) wake() {
-	select {
-	case ln.log.prober.wakes <- ln.group:
-	default: // as many wait as there are lanes; it wakes by itself
+	if !ln.waking.Swap(true) {
+		ln.log.prober.wakes <- ln.group // there is room for every lane
 	}
 }
 

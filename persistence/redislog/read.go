@@ -49,20 +49,21 @@ type member struct {
 }
 
 // readRun returns the entries after a cursor that are of one run, the first that has any.
-func (l *Log) readRun(ctx context.Context, id thread.ID, after thread.Cursor, limit int) ([]thread.Entry, error) {
-	ctx, cancel, err := l.enter(ctx)
+func (s *server) readRun(ctx context.Context, id thread.ID, after thread.Cursor, limit int) ([]thread.Entry, error) {
+	ctx, cancel, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer cancel()
 	// The index first: what it does not have any more when it is read is not to be read from its stream.
-	pipe := l.commands.Pipeline()
-	index := pipe.ZRangeByScore(ctx, l.keys.active(id), &redis.ZRangeBy{
+	pipe := s.commands.Pipeline()
+	index := pipe.ZRangeByScore(ctx, s.keys.active(id), &redis.ZRangeBy{
 		Min: strconv.FormatUint(after.Run, 10), Max: "+inf", Count: readPage,
 	})
-	stream := l.rangeOf(ctx, pipe, id, after, limit)
+	stream := s.rangeOf(ctx, id, after, limit)
+	_ = pipe.Process(ctx, stream)
 	_, _ = pipe.Exec(ctx) // each command has its own error
-	if err := l.classify(ctx, index.Err()); err != nil {
+	if err := s.classify(ctx, index.Err()); err != nil {
 		return nil, err
 	}
 	for _, text := range index.Val() {
@@ -71,9 +72,10 @@ func (l *Log) readRun(ctx context.Context, id thread.ID, after thread.Cursor, li
 			return nil, err
 		}
 		if m.number != after.Run {
-			stream = l.rangeOf(ctx, l.commands, id, thread.Cursor{Run: m.number}, limit)
+			stream = s.rangeOf(ctx, id, thread.Cursor{Run: m.number}, limit)
+			_ = s.commands.Process(ctx, stream)
 		}
-		if err := l.classify(ctx, stream.Err()); err != nil {
+		if err := s.classify(ctx, stream.Err()); err != nil {
 			return nil, err
 		}
 		entries, err := readEntries(m, stream.Val())
@@ -84,16 +86,9 @@ func (l *Log) readRun(ctx context.Context, id thread.ID, after thread.Cursor, li
 	return nil, nil
 }
 
-// rangeOf reads entries of a run's stream.
-func (l *Log) rangeOf(ctx context.Context, on redis.Cmdable, id thread.ID, after thread.Cursor, limit int) *redis.SliceCmd {
-	cmd := redis.NewSliceCmd(ctx, "XRANGE", l.keys.stream(id, after.Run), "("+after.String(), "+", "COUNT", limit)
-	switch on := on.(type) {
-	case redis.Pipeliner:
-		_ = on.Process(ctx, cmd)
-	case redis.UniversalClient:
-		_ = on.Process(ctx, cmd)
-	}
-	return cmd
+// rangeOf asks for entries of a run's stream.
+func (s *server) rangeOf(ctx context.Context, id thread.ID, after thread.Cursor, limit int) *redis.SliceCmd {
+	return redis.NewSliceCmd(ctx, "XRANGE", s.keys.stream(id, after.Run), "("+after.String(), "+", "COUNT", limit)
 }
 
 func readMember(text string) (member, error) {
@@ -158,16 +153,16 @@ type sight struct {
 	ended bool
 }
 
-func (l *Log) lookCall(id thread.ID) call {
+func (s *server) lookCall(id thread.ID) call {
 	group := groupOf(id)
 	return call{
-		script: l.scripts.look, keys: []string{l.keys.active(id), l.keys.counters(group), l.keys.lock(id)},
-		args: []any{l.keys.streams(id)},
+		script: s.scripts.look, keys: []string{s.keys.active(id), s.keys.counters(group), s.keys.lock(id)},
+		args: []any{s.keys.streams(id)},
 	}
 }
 
-func (l *Log) look(ctx context.Context, id thread.ID) (sight, error) {
-	list, err := l.run(ctx, l.lookCall(id))
+func (s *server) look(ctx context.Context, id thread.ID) (sight, error) {
+	list, err := s.run(ctx, s.lookCall(id))
 	if err != nil {
 		return sight{}, err
 	}

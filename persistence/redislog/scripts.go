@@ -62,8 +62,8 @@ type call struct {
 }
 
 // run calls a script and returns its reply, which is a list.
-func (l *Log) run(ctx context.Context, c call) ([]any, error) {
-	replies, err := l.runAll(ctx, l.commands, []call{c})
+func (s *server) run(ctx context.Context, c call) ([]any, error) {
+	replies, err := s.runAll(ctx, s.commands, []call{c})
 	if err != nil {
 		return nil, err
 	}
@@ -78,44 +78,43 @@ type reply struct {
 
 // runAll calls scripts in one round trip, or as many as there are nodes. It returns as many replies as there are calls;
 // the error is that of the whole. Scripts that the server does not know are sent to it.
-func (l *Log) runAll(ctx context.Context, client redis.UniversalClient, calls []call) ([]reply, error) {
-	ctx, cancel, err := l.enter(ctx)
+func (s *server) runAll(ctx context.Context, client redis.UniversalClient, calls []call) ([]reply, error) {
+	ctx, cancel, err := s.enter(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer cancel()
-	replies := make([]reply, len(calls))
-	unknown := send(ctx, client, calls, replies, func(p redis.Pipeliner, c call) *redis.Cmd {
-		return p.EvalSha(ctx, c.script.sha, c.keys, c.args...)
-	})
+	replies, unknown := send(ctx, client, calls, false)
 	if len(unknown) > 0 {
-		again, late := make([]call, len(unknown)), make([]reply, len(unknown))
+		again := make([]call, len(unknown))
 		for i, at := range unknown {
 			again[i] = calls[at]
 		}
-		send(ctx, client, again, late, func(p redis.Pipeliner, c call) *redis.Cmd {
-			return p.Eval(ctx, c.script.source, c.keys, c.args...)
-		})
+		late, _ := send(ctx, client, again, true)
 		for i, at := range unknown {
 			replies[at] = late[i]
 		}
 	}
 	for i := range replies {
-		replies[i].err = l.classify(ctx, replies[i].err)
+		replies[i].err = s.classify(ctx, replies[i].err)
 	}
 	return replies, nil
 }
 
-// send sends calls in one pipeline and returns which of them the server does not know the script of.
-func send(ctx context.Context, client redis.UniversalClient, calls []call, replies []reply,
-	add func(redis.Pipeliner, call) *redis.Cmd,
-) (unknown []int) {
+// send sends calls in one pipeline, whole or by the names of their scripts, and returns the replies, and which of the
+// calls the server does not know the script of.
+func send(ctx context.Context, client redis.UniversalClient, calls []call, whole bool) (replies []reply, unknown []int) {
 	pipe := client.Pipeline()
 	cmds := make([]*redis.Cmd, len(calls))
 	for i, c := range calls {
-		cmds[i] = add(pipe, c)
+		if whole {
+			cmds[i] = pipe.Eval(ctx, c.script.source, c.keys, c.args...)
+		} else {
+			cmds[i] = pipe.EvalSha(ctx, c.script.sha, c.keys, c.args...)
+		}
 	}
 	_, _ = pipe.Exec(ctx) // each command has its own error
+	replies = make([]reply, len(calls))
 	for i, cmd := range cmds {
 		got, err := cmd.Result()
 		switch list := got.(type) {
@@ -128,7 +127,7 @@ func send(ctx context.Context, client redis.UniversalClient, calls []call, repli
 			unknown = append(unknown, i)
 		}
 	}
-	return unknown
+	return replies, unknown
 }
 
 // fields reads a reply, or a part of one, as texts; what is nil is empty.

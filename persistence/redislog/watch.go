@@ -13,17 +13,22 @@ type watch struct {
 	last  uint64 // seq up to which it was brought
 	live  bool   // more of it may come
 	home  bool   // this node writes it, and brings what it wrote
+	known bool   // the run was brought home before the news told of it, as they will
 }
 
 // begin makes the watch follow a run that has begun; perhaps once more, after it was lost.
 func (w *watch) begin(run member) {
-	if run.number < w.run.number || w.home && run == w.run {
+	if run.number < w.run.number {
+		return
+	}
+	if run == w.run && (w.home || w.known) {
+		w.known = false
 		return
 	}
 	if w.live && run.number != w.run.number {
 		w.lag() // there may be more of the run before
 	}
-	w.run, w.last, w.live, w.home = run, 0, true, false
+	w.run, w.last, w.live, w.home, w.known = run, 0, true, false, false
 }
 
 // put brings entries of the run that is followed.
@@ -47,7 +52,7 @@ func (w *watch) lag() {
 
 // see makes the watch follow what there is in the log, when it is not known what happened before.
 func (w *watch) see(s sight) {
-	w.home = false
+	w.home, w.known = false, false
 	switch {
 	case s.run.number == 0 || s.run.number < w.run.number:
 		// The run is lost. If it is written again, it goes on where it was.
@@ -121,6 +126,9 @@ func (ln *lane) home(id thread.ID, entries []thread.Entry) {
 	}
 	if first.Run != w.run.number && w.live {
 		w.lag()
+	}
+	if first.Run != w.run.number {
+		w.known = true
 	}
 	w.run, w.live, w.home = member{number: first.Run, id: first.RunID}, true, true
 	w.put(entries)

@@ -40,7 +40,7 @@ end
 -- prolong makes a key live for at least life milliseconds from now.
 local function prolong(key, life)
   if redis.call('PTTL', key) < tonumber(life) then
-    redis.call('PEXPIRE', key, life)
+    redis.call('PEXPIRE', key, text(tonumber(life)))
   end
 end
 
@@ -82,6 +82,7 @@ local function hold(keys, thread, t, l)
     'acquired', text(l.acquired), 'deadline', text(deadline))
   redis.call('PEXPIRE', keys.lock, text(math.max(l.ttl, 0) / 1000 + l.life))
   redis.call('ZADD', keys.leases, text(deadline), thread)
+  prolong(keys.leases, math.max(l.ttl, 0) / 1000 + l.life)
   return deadline
 end
 

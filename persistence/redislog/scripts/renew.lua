@@ -21,6 +21,7 @@ else
   redis.call('HSET', KEYS[1], 'deadline', text(deadline))
   redis.call('PEXPIRE', KEYS[1], text(math.max(tonumber(ARGV[4]), 0) / 1000 + tonumber(ARGV[5])))
   redis.call('ZADD', KEYS[3], text(deadline), ARGV[1])
+  prolong(KEYS[3], math.max(tonumber(ARGV[4]), 0) / 1000 + tonumber(ARGV[5]))
   local at = redis.call('HGET', KEYS[1], 'at')
   if at then
     redis.call('PEXPIRE', ARGV[9] .. at, ARGV[8])
