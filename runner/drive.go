@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -65,7 +66,10 @@ func (e *execution) pump() *conclusion {
 			entries = append(entries, e.endEntry(over.end, len(entries)))
 		}
 		if len(entries) > 0 {
-			if err := e.append(entries); err != nil {
+			if err := e.append(entries); errors.Is(err, thread.ErrFull) {
+				e.recede(len(entries), err)
+				continue
+			} else if err != nil {
 				e.conclude(conclusion{lost: true, cause: err})
 				continue
 			}

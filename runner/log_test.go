@@ -207,3 +207,26 @@ func TestLogRefuses(t *testing.T) {
 		})
 	}
 }
+
+// A log that is full takes no more events, but the end of a run: it ends with what was let in.
+func TestLogFull(t *testing.T) {
+	for nth := 1; nth <= 5; nth++ {
+		t.Run(fmt.Sprintf("at append %d", nth), func(t *testing.T) {
+			bubble(t, func(b *bench) {
+				agent := agenttest.New(slow(5), script(started, finished))
+				r := b.node(agent)
+				b.log.Inject(logtest.Append, nth, logtest.Fault{Err: fmt.Errorf("append: %w", thread.ErrFull)})
+				b.begin(r, "t", "r1")
+				b.pass(2 * lease)
+				got := b.last("t")
+				same(b, "outcome", "failed log_full", got.outcome())
+				if text := spoken(got); !strings.HasPrefix(counted(5), text) {
+					t.Fatalf("the run says %q", text)
+				}
+				b.begin(r, "t", "r2")
+				b.pass(2 * lease)
+				same(b, "outcome of the next", "finished", b.last("t").outcome())
+			})
+		})
+	}
+}

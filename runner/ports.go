@@ -41,8 +41,9 @@ type Log interface {
 	// that the run already has are passed over, so that a repeated call is harmless; [thread.ErrGap] if
 	// the first does not follow the run's last one, [thread.ErrEnded] if an entry would follow the end,
 	// [thread.ErrLeaseLost] if the lease is not the thread's current one (an expired lease that nobody took stays
-	// current), and [thread.ErrUnavailable] if the log cannot be written. After an ErrUnavailable the entries may
-	// have been added or not. When Append returns nil the entries are readable.
+	// current), [thread.ErrFull] if it has no room for them, and [thread.ErrUnavailable] if the log cannot be written.
+	// After an ErrUnavailable the entries may have been added or not. An end finds room where events do not, if the log
+	// can arrange it. When Append returns nil the entries are readable.
 	Append(ctx context.Context, lease thread.Lease, entries []thread.Entry) error
 	// Read returns up to limit entries after the given cursor, in order, crossing runs; none if there are none.
 	Read(ctx context.Context, id thread.ID, after thread.Cursor, limit int) ([]thread.Entry, error)

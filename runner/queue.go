@@ -34,6 +34,9 @@ func (q *queue) take() [][]byte {
 	return events
 }
 
+// clear removes all events.
+func (q *queue) clear() { q.events, q.bytes = nil, 0 }
+
 // fit tells how many of n pieces go into one append, and how many bytes they have: as many as the bounds allow, and
 // at least one.
 func fit(n int, size func(int) int) (count, bytes int) {

@@ -47,6 +47,7 @@ var failures = []failure{
 	{thread.ErrUnfinished, "unavailable", http.StatusServiceUnavailable},
 	{thread.ErrLeaseLost, "unavailable", http.StatusServiceUnavailable},
 	{thread.ErrUnavailable, "unavailable", http.StatusServiceUnavailable},
+	{thread.ErrFull, "unavailable", http.StatusServiceUnavailable},
 	{thread.ErrCorrupt, "damaged", http.StatusInternalServerError},
 	{thread.ErrEnded, "run_ended", http.StatusConflict},
 	{thread.ErrGap, "internal", http.StatusInternalServerError},

@@ -27,7 +27,7 @@ var sentinels = map[string]error{
 	"ErrRunning": thread.ErrRunning, "ErrRunIDUsed": thread.ErrRunIDUsed, "ErrUnfinished": thread.ErrUnfinished,
 	"ErrLeaseLost": thread.ErrLeaseLost, "ErrEnded": thread.ErrEnded, "ErrGap": thread.ErrGap,
 	"ErrDeleted": thread.ErrDeleted, "ErrDraining": thread.ErrDraining, "ErrUnavailable": thread.ErrUnavailable,
-	"ErrCorrupt": thread.ErrCorrupt, "ErrUnknownAgent": thread.ErrUnknownAgent, "ErrAnswered": thread.ErrAnswered, "ErrQueueFull": thread.ErrQueueFull, "ErrQueued": thread.ErrQueued,
+	"ErrCorrupt": thread.ErrCorrupt, "ErrUnknownAgent": thread.ErrUnknownAgent, "ErrAnswered": thread.ErrAnswered, "ErrQueueFull": thread.ErrQueueFull, "ErrFull": thread.ErrFull, "ErrQueued": thread.ErrQueued,
 	"ErrTooLarge": thread.ErrTooLarge,
 }
 

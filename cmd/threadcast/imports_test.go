@@ -23,6 +23,7 @@ var allowed = []struct {
 	{"persistence/history", []string{"persistence/thread"}, "a store knows neither who writes nor who reads"},
 	{"persistence/memlog", []string{"persistence/thread"}, "a driver knows nothing of what stands on it"},
 	{"persistence/sqllog", []string{"persistence/thread"}, "a driver knows nothing of what stands on it"},
+	{"persistence/redislog", []string{"persistence/thread"}, "a driver knows nothing of what stands on it"},
 	{"persistence/sqlitefile", []string{"persistence/thread"}, "a driver knows nothing of what stands on it"},
 	{"runner/agui", nil, "the protocol is pure: anybody may use it"},
 	{"runner/agent", []string{"runner"}, "an agent sees only the port it implements"},

@@ -64,6 +64,12 @@ var leaseChecks = []check{
 			t.Fatalf("Renew by the new holder: %v", err)
 		}
 	}},
+	{"a takeover wakes the former holder", func(t *testing.T, log Log) {
+		a := acquire(t, log, claim("t", 1, "node-a"), time.Millisecond)
+		awaitExpiry(t, log, "t")
+		acquire(t, log, claim("t", 1, "node-b"), time.Hour)
+		awaitAsked(t, a)
+	}},
 	{"renew prolongs", func(t *testing.T, log Log) {
 		a := acquire(t, log, claim("t", 1, "node-a"), time.Minute)
 		b, err := log.Renew(t.Context(), a, time.Hour)

@@ -23,6 +23,7 @@ var (
 	ErrCorrupt      = errors.New("storage is damaged")
 	ErrUnknownAgent = errors.New("unknown agent")
 	ErrTooLarge     = errors.New("too large")
+	ErrFull         = errors.New("storage is full")              // nothing was stored; it does not help to try again at once
 	ErrAnswered     = errors.New("it has been answered already") // see [AnsweredError]
 	ErrQueued       = errors.New("others wait for this thread")  // who is not the next
 	ErrQueueFull    = errors.New("too many runs wait for this thread")

@@ -1,0 +1,75 @@
+package redislog_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/threadcast/threadcast/persistence/redislog"
+	"github.com/threadcast/threadcast/persistence/thread"
+)
+
+// What one node does to a thread reaches the holder of its lease on another.
+func TestHolderIsWoken(t *testing.T) {
+	addr, prefix := sharedServer(t).Addr(), newPrefix()
+	home, away := open(t, addr, prefix), open(t, addr, prefix)
+	woken := func(lease thread.Lease) {
+		t.Helper()
+		select {
+		case <-lease.Asked:
+		case <-time.After(time.Second):
+			t.Fatal("the holder was not woken")
+		}
+	}
+	lease, err := home.Acquire(t.Context(), thread.Claim{Thread: "t", RunID: "r", Owner: "node-a"}, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := away.AskStop(t.Context(), "t", thread.StopRequest{RunID: "r", By: "ann"}); err != nil {
+		t.Fatal(err)
+	}
+	woken(lease)
+	if lease, err = home.Renew(t.Context(), lease, 0); err != nil || lease.Stop == nil || lease.Stop.By != "ann" {
+		t.Fatalf("Renew = %+v, %v", lease, err)
+	}
+	if _, err := away.Acquire(t.Context(), thread.Claim{Thread: "t", RunID: "r", Owner: "node-b"}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	woken(lease)
+	if _, err := home.Renew(t.Context(), lease, time.Hour); !errors.Is(err, thread.ErrLeaseLost) {
+		t.Fatalf("Renew: got %v, want %v", err, thread.ErrLeaseLost)
+	}
+}
+
+// A run that goes from one node to another, back and forth, is seen once and in order on both.
+func TestRunMoves(t *testing.T) {
+	addr, prefix := sharedServer(t).Addr(), newPrefix()
+	nodes := []*redislog.Log{open(t, addr, prefix), open(t, addr, prefix)}
+	viewers := []*viewer{view(t, nodes[0], "t"), view(t, nodes[1], "t")}
+	var all []thread.Entry
+	for round := range 40 {
+		n := nodes[round%2]
+		lease, err := n.Acquire(t.Context(), thread.Claim{Thread: "t", RunID: runID(1), Owner: "node"}, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 1 + round%7 {
+			e := event(1, uint64(len(all)+1))
+			if err := n.Append(t.Context(), lease, []thread.Entry{e}); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, e)
+		}
+		if round%3 == 0 {
+			_, err = n.Renew(t.Context(), lease, 0) // it expires, and is taken over
+		} else {
+			err = n.Release(t.Context(), lease)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, v := range viewers {
+		v.has(all)
+	}
+}
