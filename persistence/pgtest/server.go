@@ -130,7 +130,7 @@ func (s *Server) Start() error {
 	if err != nil {
 		return fmt.Errorf("start Postgres: %w", err)
 	}
-	defer log.Close()
+	defer func() { _ = log.Close() }() // the server has it now
 	cmd := s.command("postgres", "-D", s.data())
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {

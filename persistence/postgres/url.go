@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"net"
@@ -67,9 +66,7 @@ func parse(url string, opts Options) (target, error) {
 		conn.ConnectTimeout = connectTimeout
 	}
 	dialer := net.Dialer{KeepAliveConfig: keepAlive}
-	conn.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		return dialer.DialContext(ctx, network, addr)
-	}
+	conn.DialFunc = dialer.DialContext
 	return t, nil
 }
 
@@ -90,8 +87,8 @@ func unreadable(why string) error {
 func (t *target) limit(params map[string]string) error {
 	if s, ok := params["pool_max_conns"]; ok {
 		n, err := strconv.Atoi(s)
-		if err != nil || n < 2 {
-			return unreadable("pool_max_conns is a number of at least 2")
+		if err != nil || n < 1 {
+			return unreadable("pool_max_conns is a number of at least 1")
 		}
 		t.maxConns = n
 	}
