@@ -17,13 +17,11 @@ import (
 // No call waits for ever, whatever became of the server or the link: see [Options.Patience].
 func NewPostgres(ctx context.Context, pool *sql.DB, opts Options) (*History, error) {
 	opts = opts.withDefaults()
-	config := &gorm.Config{TranslateError: true, DisableAutomaticPing: true, Logger: newLogger(opts.Logger)}
-	db, err := gorm.Open(postgres.New(postgres.Config{Conn: pool}), config)
+	db, err := openPostgres(pool, opts)
 	if err != nil {
-		return nil, fmt.Errorf("open the history: %w", meaning(ctx, err))
+		return nil, err
 	}
-	session := db.Session(quiet(opts))
-	h, err := open(ctx, session, session, opts)
+	h, err := open(ctx, db, db, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -32,6 +30,15 @@ func NewPostgres(ctx context.Context, pool *sql.DB, opts Options) (*History, err
 		return nil, fmt.Errorf("open the history: %w", err)
 	}
 	return h, nil
+}
+
+func openPostgres(pool *sql.DB, opts Options) (*gorm.DB, error) {
+	config := &gorm.Config{TranslateError: true, DisableAutomaticPing: true, Logger: newLogger(opts.Logger)}
+	db, err := gorm.Open(postgres.New(postgres.Config{Conn: pool}), config)
+	if err != nil {
+		return nil, fmt.Errorf("open the history: %w", meaning(context.Background(), err))
+	}
+	return db.Session(quiet(opts)), nil
 }
 
 // try runs fn in a transaction, once. It gives the transaction up when the server was silent for longer than h.patience;
