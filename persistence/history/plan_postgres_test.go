@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
 	"github.com/threadcast/threadcast/persistence/pgtest"
@@ -55,6 +56,12 @@ func TestPostgresStatementsUseAnIndex(t *testing.T) {
 		if _, err := pool.ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}
+	}
+	err := h.reader.Callback().Row().Register("test", func(tx *gorm.DB) {
+		t.Errorf("a statement has no deadline: %s", tx.Statement.SQL.String())
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	exercise(t, h)
 	if len(rec.statements) < 60 {

@@ -64,7 +64,8 @@ type silenceKey struct{}
 // cancelKey is where a statement has what ends its deadline.
 const cancelKey = "threadcast:cancel"
 
-// bound gives each statement of db a deadline, or puts off that of the transaction that it is a part of.
+// bound gives each statement of db a deadline, or puts off that of the transaction that it is a part of. GORM's Row, Rows
+// and Scan are not bound, since what they return is read after the statement.
 func bound(db *gorm.DB, patience time.Duration) error {
 	begin := func(tx *gorm.DB) {
 		if silence, ok := tx.Statement.Context.Value(silenceKey{}).(*time.Timer); ok {

@@ -46,7 +46,7 @@ func Open(ctx context.Context, url string, opts Options) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := sql.OpenDB(stdlib.GetConnector(*target.conn))
+	db := sql.OpenDB(stdlib.GetConnector(*target.conn, stdlib.OptionShouldPing(shouldPing)))
 	db.SetMaxOpenConns(target.maxConns)
 	db.SetMaxIdleConns(target.maxConns)
 	db.SetConnMaxLifetime(target.lifetime)
@@ -63,4 +63,10 @@ type target struct {
 	maxConns int
 	lifetime time.Duration
 	idleTime time.Duration
+}
+
+// shouldPing tells whether to ask a server if it is still there, before a connection is used that was idle. Who has no
+// time left cannot wait for the answer; the driver would take that for a fault of the connection, and close it, slowly.
+func shouldPing(ctx context.Context, conn stdlib.ShouldPingParams) bool {
+	return conn.IdleDuration > time.Second && ctx.Err() == nil
 }
