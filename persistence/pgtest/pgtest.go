@@ -3,7 +3,6 @@
 package pgtest
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -21,7 +20,7 @@ var shared struct {
 	sync.Mutex
 	server *Server
 	err    error
-	count  int // of the databases so far
+	idle   []string // databases that no test has now; they are empty
 }
 
 // Tests is a [testing.M] that ends the shared server when the tests have run.
@@ -47,35 +46,58 @@ func (t *Tests) Run() int {
 	return code
 }
 
-// Database returns the URL of a fresh, empty database on the server that the tests of this binary share. The database
-// is gone when t ends. Nobody may stop that server: see [Start].
+// Database returns the URL of an empty database on the server that the tests of this binary share. It is t's alone until t
+// ends; then whoever is still connected is cut off, and all that was made is gone. Nobody may stop that server: see [Start].
 func Database(t testing.TB) string {
 	t.Helper()
 	need(t)
-	server, name, err := open()
+	server, name, err := take()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := server.exec(context.Background(), "CREATE DATABASE "+name); err != nil {
-		t.Fatalf("make a database: %v", err)
-	}
 	t.Cleanup(func() {
-		if err := server.exec(context.Background(), "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
-			t.Errorf("remove a database: %v", err)
+		if err := give(server, name); err != nil {
+			t.Error(err)
 		}
 	})
 	return server.url(name)
 }
 
-// open returns the shared server, started when it is first asked for, and a name for the next database.
-func open() (*Server, string, error) {
+// take returns the shared server, started when it is first asked for, and one of its databases, which are used again:
+// making one takes a hundred times as long as emptying it.
+func take() (*Server, string, error) {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.server == nil && shared.err == nil {
 		shared.server, shared.err = start()
 	}
-	shared.count++
-	return shared.server, fmt.Sprintf("test%d", shared.count), shared.err
+	if shared.err != nil {
+		return nil, "", shared.err
+	}
+	if n := len(shared.idle); n > 0 {
+		name := shared.idle[n-1]
+		shared.idle = shared.idle[:n-1]
+		return shared.server, name, nil
+	}
+	name, err := shared.server.create()
+	return shared.server, name, err
+}
+
+// empty are the statements that make a database as it was in the beginning.
+const empty = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid();
+	DROP SCHEMA public CASCADE;
+	CREATE SCHEMA public;
+	ALTER DATABASE %s RESET ALL`
+
+// give takes a database back.
+func give(server *Server, name string) error {
+	if err := server.exec(name, fmt.Sprintf(empty, name)); err != nil {
+		return fmt.Errorf("empty a database: %w", err)
+	}
+	shared.Lock()
+	defer shared.Unlock()
+	shared.idle = append(shared.idle, name)
+	return nil
 }
 
 // Start starts a server for t alone, which ends with it.

@@ -48,7 +48,7 @@ func text(t *testing.T, conn *pgx.Conn, query string) string {
 	return s
 }
 
-func TestDatabasesAreFresh(t *testing.T) {
+func TestDatabasesAreApart(t *testing.T) {
 	first, second := connect(t, pgtest.Database(t)), connect(t, pgtest.Database(t))
 	exec1(t, first, `CREATE TABLE mine (n int)`)
 	exec1(t, second, `CREATE TABLE mine (n int)`)
@@ -57,15 +57,36 @@ func TestDatabasesAreFresh(t *testing.T) {
 	}
 }
 
-func TestADatabaseIsGoneAfterItsTest(t *testing.T) {
-	var url string
-	t.Run("it is there", func(t *testing.T) {
-		url = pgtest.Database(t)
-		connect(t, url)
+func TestNothingIsLeftOfATest(t *testing.T) {
+	var left *pgx.Conn
+	t.Run("it makes a mess", func(t *testing.T) {
+		url := pgtest.Database(t)
+		conn := connect(t, url)
+		exec1(t, conn, `CREATE TABLE mine (n int)`)
+		exec1(t, conn, `CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'`)
+		exec1(t, conn, `ALTER DATABASE `+text(t, conn, `SELECT current_database()`)+` SET lock_timeout = '7s'`)
+		var err error
+		if left, err = pgx.Connect(t.Context(), url); err != nil {
+			t.Fatal(err)
+		}
+		exec1(t, left, `BEGIN`)
+		exec1(t, left, `LOCK TABLE mine`)
 	})
-	if conn, err := pgx.Connect(t.Context(), url); err == nil {
-		conn.Close(t.Context())
-		t.Error("it is still there")
+	defer left.Close(context.Background())
+	for range 3 {
+		conn := connect(t, pgtest.Database(t))
+		if got := text(t, conn, `SELECT count(*)::text FROM pg_class WHERE relname = 'mine'`); got != "0" {
+			t.Error("its table is there")
+		}
+		if got := text(t, conn, `SELECT count(*)::text FROM pg_proc WHERE proname = 'f'`); got != "0" {
+			t.Error("its function is there")
+		}
+		if got := text(t, conn, `SHOW lock_timeout`); got != "0" {
+			t.Errorf("its lock_timeout is there: %s", got)
+		}
+	}
+	if _, err := left.Exec(t.Context(), `SELECT 1`); err == nil {
+		t.Error("its connection is there")
 	}
 }
 

@@ -23,6 +23,9 @@ import (
 // role is the name of the one user of a server.
 const role = "threadcast"
 
+// admin is the database that is there from the beginning.
+const admin = "postgres"
+
 // settings make a server quick and patient with tests. What is committed outlives the processes of the server, though
 // not the machine: so a test may kill them.
 const settings = `
@@ -70,7 +73,7 @@ func start() (*Server, error) {
 	if s.guard, err = newGuard(dir); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	if err := s.create(); err != nil {
+	if err := s.build(); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	if err := s.Start(); err != nil {
@@ -79,8 +82,8 @@ func start() (*Server, error) {
 	return s, nil
 }
 
-// create makes the files of a new server.
-func (s *Server) create() error {
+// build makes the files of a new server.
+func (s *Server) build() error {
 	secret := filepath.Join(s.dir, "password")
 	if err := os.WriteFile(secret, []byte(s.password), 0o600); err != nil {
 		return fmt.Errorf("make a place for Postgres: %w", err)
@@ -150,12 +153,12 @@ func (s *Server) Start() error {
 
 // await returns when the server answers.
 func (s *Server) await() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
 	for {
-		err := s.exec(ctx, "SELECT 1")
+		err := s.exec(admin, "SELECT 1")
 		if err == nil {
 			return nil
 		}
@@ -163,7 +166,7 @@ func (s *Server) await() error {
 		case <-again.C:
 		case <-s.gone:
 			return fmt.Errorf("start Postgres: it ended\n%s", s.tail())
-		case <-ctx.Done():
+		case <-timer.C:
 			return fmt.Errorf("start Postgres: no answer in %v: %w\n%s", patience, err, s.tail())
 		}
 	}
@@ -179,15 +182,15 @@ func (s *Server) tail() string {
 	return strings.Join(lines[max(0, len(lines)-20):], "")
 }
 
-// exec runs a statement on a connection of its own.
-func (s *Server) exec(ctx context.Context, statement string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// exec runs statements in a database, on a connection of its own.
+func (s *Server) exec(database, statements string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, s.url("postgres"))
+	conn, err := pgx.Connect(ctx, s.url(database))
 	if err != nil {
 		return err
 	}
-	_, err = conn.Exec(ctx, statement)
+	_, err = conn.Exec(ctx, statements, pgx.QueryExecModeSimpleProtocol)
 	return errors.Join(err, conn.Close(ctx))
 }
 
@@ -198,12 +201,21 @@ func (s *Server) url(database string) string {
 	return u.String()
 }
 
-// Database returns the URL of a fresh, empty database of s, which lasts as long as s.
+// create makes a database and returns its name.
+func (s *Server) create() (string, error) {
+	name := fmt.Sprintf("test%d", s.count.Add(1))
+	if err := s.exec(admin, "CREATE DATABASE "+name); err != nil {
+		return "", fmt.Errorf("make a database: %w", err)
+	}
+	return name, nil
+}
+
+// Database returns the URL of a new, empty database of s, which lasts as long as s.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
-	name := fmt.Sprintf("own%d", s.count.Add(1))
-	if err := s.exec(context.Background(), "CREATE DATABASE "+name); err != nil {
-		t.Fatalf("make a database: %v", err)
+	name, err := s.create()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return s.url(name)
 }
