@@ -5,6 +5,8 @@ LINT      := bin/golangci-lint-$(GOLANGCI)
 PAGE      := static/dist/index.html
 PAGE_SRC  := $(shell find static/src static/public -type f 2>/dev/null) $(wildcard static/*.json static/*.ts static/index.html)
 E2E       := cmd/threadcast/e2e
+# Tests start the engines that they need; what needs a missing one is left out, which .ci/run does not allow.
+WITHOUT   := THREADCAST_WITHOUT="$$(.ci/engines)"
 FUZZTIME  ?= 10s
 FUZZ      ?= .
 ARGS      ?=
@@ -44,12 +46,12 @@ page-or-not:
 	else echo "npm is not installed: the server will run without its page"; fi
 
 .PHONY: test
-test: static deps ## The whole suite: unit, page, Node clients, endurance, and the browser if there is one
-	go test ./...
+test: static deps ## The whole suite: unit, page, Postgres, Node clients, endurance, and the browser; what is missing is left out
+	$(WITHOUT) go test ./...
 	cd static && npm run check --silent && npm test --silent
-	go test -tags integration -timeout 20m ./cmd/threadcast
-	@if [ -x "$$(command -v chromium)" ]; then $(MAKE) --no-print-directory e2e; \
-	else echo; echo "LEFT OUT: the tests in a browser, for want of chromium (apt-get install chromium)"; fi
+	$(WITHOUT) go test -tags integration -timeout 20m ./cmd/threadcast
+	@case " $$(.ci/engines) " in *" chromium "*) ;; *) $(MAKE) --no-print-directory e2e ;; esac
+	@for e in $$(.ci/engines); do echo; echo "LEFT OUT: the tests that need $$e (make deps tells how to install it)"; done
 
 .PHONY: test-short
 test-short: ## What needs nothing but Go
@@ -57,7 +59,7 @@ test-short: ## What needs nothing but Go
 
 .PHONY: race
 race: ## The suite under the race detector
-	go test -race -timeout 25m ./...
+	$(WITHOUT) go test -race -timeout 25m ./...
 
 .PHONY: e2e
 e2e: static ## The page in a real Chromium
@@ -90,7 +92,8 @@ $(LINT):
 	mv bin/golangci-lint $@
 
 .PHONY: deps
-deps: $(E2E)/node_modules/.package-lock.json ## The npm packages that the tests drive, by lock file
+deps: $(E2E)/node_modules/.package-lock.json ## What the tests drive: npm packages by lock file, and engines by apt-get for root
+	@.ci/engines install
 
 $(E2E)/node_modules/.package-lock.json: $(E2E)/package-lock.json
 	cd $(E2E) && npm ci --no-audit --no-fund --silent

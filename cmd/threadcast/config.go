@@ -14,6 +14,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/threadcast/threadcast/persistence/postgres"
 	"github.com/threadcast/threadcast/runner"
 )
 
@@ -53,7 +54,7 @@ var settings = []setting{
 		"where to serve; port 0 picks a free one and prints it",
 		func(c *config, s string) error { c.Listen = s; return nil }},
 	{"database", "FILE", "threadcast.db", false,
-		"the SQLite file that holds live log, leases and history",
+		"the SQLite file that holds live log, leases and history; with --redis also the postgres:// URL of a history that nodes share",
 		func(c *config, s string) error { c.Database = s; return nil }},
 	{"redis", "URL", "", false,
 		"Redis for many nodes; not in this version, which is one node with one file",
@@ -329,10 +330,11 @@ func find(name string) (setting, bool) {
 // check refuses combinations that cannot be meant.
 func (c *config) check() error {
 	switch {
-	case c.Redis != "":
-		return usagef("--redis: this version runs as one node with an SQLite file; leave --redis out")
-	case strings.Contains(c.Database, "://"):
-		return usagef("--database: this version keeps everything in an SQLite file; give a file name, not a URL")
+	case c.postgres() && c.Redis == "":
+		return usagef("--database: Postgres holds the history, but the live log and the leases need Redis: add --redis URL, " +
+			"or give a file name instead, which holds all three for one node")
+	case !c.postgres() && strings.Contains(c.Database, "://"):
+		return usagef("--database: %s is neither the name of a file nor a postgres:// URL", withoutSecrets(c.Database))
 	}
 	host, _, err := net.SplitHostPort(c.Listen)
 	if err != nil {
@@ -344,6 +346,9 @@ func (c *config) check() error {
 	}
 	return nil
 }
+
+// postgres tells whether the history is in Postgres rather than in a file.
+func (c *config) postgres() bool { return postgres.IsURL(c.Database) }
 
 func loopback(host string) bool {
 	if host == "localhost" {

@@ -144,8 +144,8 @@ func TestMistakesAreNamed(t *testing.T) {
 		"no host":                 {args: []string{"--listen", ":1"}, want: "add --insecure"},
 		"all IPv6 addresses":      {args: []string{"--listen", "[::]:1"}, want: "add --insecure"},
 		"an address of a network": {args: []string{"--listen", "192.168.1.2:1"}, want: "add --insecure"},
-		"redis":                   {args: []string{"--redis", "redis://x"}, want: "leave --redis out"},
-		"postgres":                {args: []string{"--database", "postgres://x"}, want: "give a file name"},
+		"postgres alone":          {args: []string{"--database", "postgres://u:hunter2@x"}, want: "add --redis URL"},
+		"another database":        {args: []string{"--database", "mysql://u:hunter2@x/y"}, want: "mysql://x/y is neither"},
 		"not a duration":          {args: []string{"--lease", "15"}, want: `--lease: "15" must be a duration such as 15s`},
 		"too short":               {args: []string{"--lease", "1ms"}, want: "must be at least 300ms"},
 		"too long":                {args: []string{"--ping", "26s"}, want: "must be at most 25s"},
@@ -170,6 +170,9 @@ func TestMistakesAreNamed(t *testing.T) {
 			_, err := load(args, variables(test.env))
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("the error is %v; it should speak of %q", err, test.want)
+			}
+			if strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("%v shows a password", err)
 			}
 			if !errors.As(err, new(usageError)) {
 				t.Errorf("%v does not count as a mistake of the caller", err)

@@ -25,6 +25,7 @@ var allowed = []struct {
 	{"persistence/sqllog", []string{"persistence/thread"}, "a driver knows nothing of what stands on it"},
 	{"persistence/redislog", []string{"persistence/thread"}, "a driver knows nothing of what stands on it"},
 	{"persistence/sqlitefile", []string{"persistence/thread"}, "a driver knows nothing of what stands on it"},
+	{"persistence/postgres", []string{"persistence/thread"}, "a driver knows nothing of what stands on it"},
 	{"runner/agui", nil, "the protocol is pure: anybody may use it"},
 	{"runner/agent", []string{"runner"}, "an agent sees only the port it implements"},
 	{"runner", []string{"runner/agui", "persistence/thread"}, "runner and hub meet only in the vocabulary"},
@@ -36,7 +37,7 @@ var allowed = []struct {
 }
 
 // forTests are packages that hold only what tests use.
-var forTests = []string{"persistence/logtest", "persistence/historytest", "persistence/losslesstest", "runner/agenttest", "web/webtest"}
+var forTests = []string{"persistence/logtest", "persistence/historytest", "persistence/losslesstest", "persistence/pgtest", "runner/agenttest", "web/webtest"}
 
 func TestImportsGoOneWay(t *testing.T) {
 	root := filepath.Join("..", "..")

@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/threadcast/threadcast/persistence/pgtest"
 )
 
 // TestMain runs the tests and sees to it that nothing is left behind: no goroutine, no file.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(tests{m}) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.Main(tests{m})) }
 
 // tests are all tests, with a place for the binary that they run.
 type tests struct{ m *testing.M }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/threadcast/threadcast/hub"
 	"github.com/threadcast/threadcast/persistence/history"
-	"github.com/threadcast/threadcast/persistence/sqlitefile"
 	"github.com/threadcast/threadcast/persistence/sqllog"
 	"github.com/threadcast/threadcast/persistence/thread"
 	"github.com/threadcast/threadcast/runner"
@@ -44,9 +43,7 @@ const ending = 3 * time.Second
 type app struct {
 	cfg    config
 	log    *slog.Logger
-	file   *sqlitefile.File
-	live   *sqllog.Log
-	past   *history.History
+	stores *stores
 	agents *agents
 	runner *runner.Runner
 	hub    *hub.Hub
@@ -88,25 +85,20 @@ func (a *app) open(ctx context.Context, env func(string) (string, bool)) (err er
 	if a.agents, err = newAgents(a.cfg.Agents, env, max(a.cfg.Run.MaxEventBytes, a.cfg.Run.MaxResultBytes)); err != nil {
 		return err
 	}
-	if a.file, err = sqlitefile.Open(ctx, a.cfg.Database, sqlitefile.Options{}); err != nil {
+	if a.stores, err = openStores(ctx, a.cfg, a.log); err != nil {
 		return err
 	}
-	if a.live, err = sqllog.New(ctx, a.file.Writer(), a.file.Reader(), sqllog.Options{Logger: a.log}); err != nil {
-		return err
-	}
-	if a.past, err = history.NewSQLite(a.file.Writer(), a.file.Reader(), history.Options{Logger: a.log}); err != nil {
-		return err
-	}
-	a.hub = hub.New(a.live, a.past, hub.Config{Compact: runner.Compact, Damaged: damaged})
+	live, past := a.stores.live, a.stores.past
+	a.hub = hub.New(live, past, hub.Config{Compact: runner.Compact, Damaged: damaged})
 	stores := runner.Stores{
-		Log: a.live, Leaser: a.live, Owners: a.live,
-		History: a.past, Records: a.past, Backlog: a.past, Line: a.past, Story: a.past, Results: a.past, Board: a.hub,
+		Log: live, Leaser: live, Owners: live,
+		History: past, Records: past, Backlog: past, Line: past, Story: past, Results: past, Board: a.hub,
 	}
 	run := a.cfg.Run
 	run.Node, run.Logger = cmp.Or(a.cfg.Node, hostname()), a.log
 	a.runner = runner.New(stores, a.agents.byID, a.agents.list[0].ID, run)
 	parts := web.Parts{
-		Hub: a.hub, Runs: a.runner, Directory: a.past, Agents: a.agents.list,
+		Hub: a.hub, Runs: a.runner, Directory: past, Agents: a.agents.list,
 		NoPage: []byte(static.NotBuilt), Ready: a.ready,
 	}
 	if page, built := static.FS(); built {
@@ -161,23 +153,27 @@ const probe thread.ID = "\x01readyz"
 func (a *app) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	lease, err := a.live.Acquire(ctx, thread.Claim{Thread: probe, Owner: "readyz"}, time.Minute)
+	lease, err := a.stores.live.Acquire(ctx, thread.Claim{Thread: probe, Owner: "readyz"}, time.Minute)
 	if errors.Is(err, thread.ErrRunning) {
 		return nil // another probe is under way
 	}
 	if err != nil {
 		return err
 	}
-	return a.live.Release(ctx, lease)
+	return a.stores.live.Release(ctx, lease)
 }
 
 // welcome prints what a person needs to know first.
 func (a *app) welcome(w io.Writer, addr net.Addr) {
-	fmt.Fprintf(w, "threadcast %s, one node with one file\n", currentVersion())
+	fmt.Fprintf(w, "threadcast %s, %s\n", currentVersion(), a.stores.mode)
 	fmt.Fprintf(w, "  open    http://%s/\n", addr)
-	fmt.Fprintf(w, "  data    %s  (live log, leases and history)\n", a.file.Path())
+	label := "data  "
+	for _, where := range a.stores.where {
+		fmt.Fprintf(w, "  %s  %s\n", label, where)
+		label = "      "
+	}
 	for i, where := range a.agents.where {
-		label := "      "
+		label = "      "
 		if i == 0 {
 			label = "agents"
 			where += "  (default)"
@@ -260,11 +256,8 @@ func (a *app) close() error {
 	if a.agents != nil {
 		a.agents.Close()
 	}
-	if a.live != nil {
-		errs = append(errs, a.live.Close())
-	}
-	if a.file != nil {
-		errs = append(errs, a.file.Close())
+	if a.stores != nil {
+		errs = append(errs, a.stores.close())
 	}
 	return errors.Join(errs...)
 }

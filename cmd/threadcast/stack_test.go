@@ -10,12 +10,15 @@ import (
 	"time"
 
 	"github.com/libtnb/sqlite"
+	gormpostgres "gorm.io/driver/postgres"
 	"gorm.io/gorm"
 
 	"github.com/threadcast/threadcast/hub"
 	"github.com/threadcast/threadcast/persistence/history"
 	"github.com/threadcast/threadcast/persistence/logtest"
 	"github.com/threadcast/threadcast/persistence/memlog"
+	"github.com/threadcast/threadcast/persistence/pgtest"
+	"github.com/threadcast/threadcast/persistence/postgres"
 	"github.com/threadcast/threadcast/persistence/sqlitefile"
 	"github.com/threadcast/threadcast/persistence/sqllog"
 	"github.com/threadcast/threadcast/runner"
@@ -48,6 +51,7 @@ var databaseKinds = []struct {
 	{"SQLite in memory", func(t testing.TB) database {
 		return newDatabase(t, connect(t, "file::memory:?_txlock=immediate"))
 	}},
+	{"Postgres", openPostgres},
 }
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -82,6 +86,29 @@ func openDatabase(t testing.TB, dir string) database {
 		t.Fatal(err)
 	}
 	return database{History: past, rows: rowsOf(t, file.Writer()), file: file}
+}
+
+// openPostgres returns the history in a Postgres database of its own, as the program has it.
+func openPostgres(t testing.TB) database {
+	t.Helper()
+	pool, err := postgres.Open(t.Context(), pgtest.Database(t), postgres.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := pool.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	past, err := history.NewPostgres(t.Context(), pool, history.Options{Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := gorm.Open(gormpostgres.New(gormpostgres.Config{Conn: pool}), &gorm.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return database{History: past, rows: rows}
 }
 
 // newDatabase returns the history in a database that somebody brought.

@@ -4,7 +4,8 @@
 //
 // The same models, statements and migrations serve SQLite and Postgres. Every write that concerns a thread is
 // one transaction that first locks the thread's row, so that writers of one thread follow each other and
-// writers of different threads do not meet. Reads take no lock.
+// writers of different threads do not meet. Reads take no lock. A transaction that another one got in the way of, by a
+// deadlock say, is run again. On Postgres every statement has a deadline besides.
 //
 // Texts are kept without loss. The events of a run are one JSON text that holds the bytes of each event as
 // they came, with a checksum; other texts are written as they are unless a database would refuse them (see

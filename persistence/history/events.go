@@ -15,15 +15,23 @@ import (
 // eventsVersion is the form of [AgentRun.Events] that encodeEvents writes.
 const eventsVersion = 1
 
+// maxEvents is how long an events text may be, in bytes: SQLite takes 1,000,000,000 for a row, and Postgres 1 GiB for a
+// statement.
+const maxEvents = 990_000_000
+
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // encodeEvents makes one JSON text of a run's events: an array with a line for each, [first,last,event], in
 // which the event is the bytes as they came. An event that is not valid UTF-8 or not valid JSON is
-// [thread.ErrBadInput]: no database would keep the one, and the other could not be found again.
+// [thread.ErrBadInput]: no database would keep the one, and the other could not be found again. More than maxEvents is
+// [thread.ErrTooLarge].
 func encodeEvents(events []thread.Event) ([]byte, error) {
 	size := 2
 	for _, e := range events {
 		size += len(e.Data) + 48
+	}
+	if size > maxEvents {
+		return nil, fmt.Errorf("%w: the events are %d bytes; a database takes %d", thread.ErrTooLarge, size, maxEvents)
 	}
 	buf := make([]byte, 0, size)
 	buf = append(buf, '[')

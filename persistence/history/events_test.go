@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,6 +38,14 @@ func TestEncodedEventsAreReadable(t *testing.T) {
 				t.Error("the text is not JSON")
 			}
 		})
+	}
+}
+
+func TestMoreThanADatabaseTakesIsTooLarge(t *testing.T) {
+	data := make([]byte, 64<<20)
+	events := slices.Repeat([]thread.Event{{Data: data}}, 16)
+	if _, err := encodeEvents(events); !errors.Is(err, thread.ErrTooLarge) {
+		t.Errorf("error is %v, want ErrTooLarge", err)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"log/slog"
 	"time"
+
+	"gorm.io/gorm"
 )
 
 // LatestSchema is the version that a database has after it was opened.
@@ -16,6 +18,19 @@ func MigrateTo(ctx context.Context, writer *sql.DB, version int) error {
 	if err != nil {
 		return err
 	}
+	return migrateTo(ctx, db, version)
+}
+
+// MigratePostgresTo brings a Postgres database to an older schema, by the steps that made it then.
+func MigratePostgresTo(ctx context.Context, pool *sql.DB, version int) error {
+	db, err := openPostgres(pool, Options{}.withDefaults())
+	if err != nil {
+		return err
+	}
+	return migrateTo(ctx, db, version)
+}
+
+func migrateTo(ctx context.Context, db *gorm.DB, version int) error {
 	h := &History{writer: db, now: time.Now, wait: pause}
 	return h.migrate(ctx, migrations[:version], slog.New(slog.DiscardHandler))
 }
@@ -24,3 +39,6 @@ func MigrateTo(ctx context.Context, writer *sql.DB, version int) error {
 func (h *History) OnWait(wait func(d time.Duration) error) {
 	h.wait = func(_ context.Context, d time.Duration) error { return wait(d) }
 }
+
+// MigrationLock is the key of the lock that one process holds while it migrates a Postgres database.
+const MigrationLock = migrationLock

@@ -19,6 +19,9 @@ import (
 type Options struct {
 	Logger *slog.Logger     // gets the migrations, and statements slower than a second; nil for nobody
 	Now    func() time.Time // the clock; nil for time.Now
+	// Patience is how long a Postgres server may take to answer a statement, waiting for a connection included, before
+	// the connection is given up; longer than the server's own limits; 45 seconds if zero.
+	Patience time.Duration
 }
 
 func (o Options) withDefaults() Options {
@@ -27,6 +30,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Patience == 0 {
+		o.Patience = 45 * time.Second
 	}
 	return o
 }
@@ -44,6 +50,8 @@ type History struct {
 	now    func() time.Time
 	wait   func(ctx context.Context, d time.Duration) error
 
+	patience time.Duration // how long a statement may take; without bound if zero
+
 	threadColumns string // what a threadRow selects
 }
 
@@ -52,7 +60,7 @@ type History struct {
 func New(db *gorm.DB, opts Options) (*History, error) {
 	opts = opts.withDefaults()
 	session := db.Session(quiet(opts))
-	return open(session, session, opts)
+	return open(context.Background(), session, session, opts)
 }
 
 // NewSQLite returns the history in an SQLite file and brings its schema up to date. writer has one connection,
@@ -69,7 +77,7 @@ func NewSQLite(writer, reader *sql.DB, opts Options) (*History, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := open(w, r, opts)
+	h, err := open(context.Background(), w, r, opts)
 	if err != nil {
 		return nil, err
 	}
@@ -94,14 +102,14 @@ func quiet(opts Options) *gorm.Session {
 	return &gorm.Session{NewDB: true, SkipDefaultTransaction: true, Logger: newLogger(opts.Logger)}
 }
 
-func open(writer, reader *gorm.DB, opts Options) (*History, error) {
+func open(ctx context.Context, writer, reader *gorm.DB, opts Options) (*History, error) {
 	h := &History{writer: writer, reader: reader, now: opts.Now, wait: pause}
 	latest, err := schema.Parse(&Particulars{}, &sync.Map{}, schema.NamingStrategy{})
 	if err != nil {
 		return nil, fmt.Errorf("open the history: %w", err)
 	}
 	h.threadColumns = selectThread(latest.DBNames)
-	if err := h.migrate(context.Background(), migrations, opts.Logger); err != nil {
+	if err := h.migrate(ctx, migrations, opts.Logger); err != nil {
 		return nil, fmt.Errorf("open the history: %w", err)
 	}
 	return h, nil
@@ -136,7 +144,7 @@ func (h *History) write(ctx context.Context, fn func(tx *gorm.DB) error) error {
 		}
 	}
 	for attempt := 1; ; attempt++ {
-		err := h.writer.WithContext(ctx).Transaction(fn)
+		err := h.try(ctx, fn)
 		if err == nil {
 			return nil
 		}

@@ -73,7 +73,7 @@ func (h *History) Threads(ctx context.Context, page ThreadsPage) ([]thread.Threa
 		query = query.Where("(threads.activity_at, threads.id) < (?, ?)", activity, id)
 	}
 	var rows []threadRow
-	err := query.Order("threads.activity_at DESC, threads.id DESC").Limit(limit + 1).Scan(&rows).Error
+	err := query.Order("threads.activity_at DESC, threads.id DESC").Limit(limit + 1).Find(&rows).Error
 	if err != nil {
 		return nil, "", fmt.Errorf("list threads: %w", meaning(ctx, err))
 	}

@@ -86,7 +86,7 @@ func unfinished(db *gorm.DB, id thread.ID, limit int) ([]thread.Run, error) {
 // interrupt that the active run answers does not wait.
 func (h *History) Thread(ctx context.Context, id thread.ID) (thread.Thread, error) {
 	var rows []threadRow
-	err := h.threads(ctx).Where("threads.id = ?", Text(id)).Scan(&rows).Error
+	err := h.threads(ctx).Where("threads.id = ?", Text(id)).Find(&rows).Error
 	if err == nil && len(rows) == 0 {
 		err = thread.ErrNotFound
 	}

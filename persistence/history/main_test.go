@@ -11,10 +11,11 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/threadcast/threadcast/persistence/history"
+	"github.com/threadcast/threadcast/persistence/pgtest"
 	"github.com/threadcast/threadcast/persistence/sqlitefile"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.Main(m)) }
 
 // openFile opens an SQLite file as one of several programs would: one writer, several readers.
 func openFile(t *testing.T, path string) (writer, reader *sql.DB) {

@@ -36,7 +36,7 @@ func (h *History) migrate(ctx context.Context, steps []migration, log *slog.Logg
 func (h *History) migrateOnce(tx *gorm.DB, steps []migration) (int, error) {
 	dialect := tx.Name()
 	if dialect == postgresDialect {
-		if err := tx.Exec("SELECT pg_advisory_xact_lock(?)", int64(migrationLock)).Error; err != nil {
+		if err := lockSchema(tx); err != nil {
 			return 0, err
 		}
 	}
@@ -57,6 +57,17 @@ func (h *History) migrateOnce(tx *gorm.DB, steps []migration) (int, error) {
 		}
 	}
 	return 0, nil
+}
+
+// lockSchema waits until no other process migrates a Postgres database, and takes away the limits that the connection has
+// for statements of every day.
+func lockSchema(tx *gorm.DB) error {
+	for _, limit := range []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"} {
+		if err := tx.Exec("SET LOCAL " + limit + " = 0").Error; err != nil {
+			return err
+		}
+	}
+	return tx.Exec("SELECT pg_advisory_xact_lock(?)", int64(migrationLock)).Error
 }
 
 func (h *History) apply(tx *gorm.DB, step migration) error {

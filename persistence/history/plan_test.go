@@ -120,6 +120,11 @@ func TestStatementsUseAnIndex(t *testing.T) {
 // each thread by itself.
 func TestListsLeaveLongTextsAlone(t *testing.T) {
 	h, _, rec := recorded(t)
+	listsLeaveLongTextsAlone(t, h, rec)
+}
+
+func listsLeaveLongTextsAlone(t *testing.T, h *History, rec *recorder) {
+	t.Helper()
 	for i := range 5 {
 		_, err := h.StartRun(t.Context(), thread.Run{Thread: thread.ID(fmt.Sprint(i)), ID: "r"})
 		if err != nil {

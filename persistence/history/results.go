@@ -20,6 +20,9 @@ func (h *History) SaveResult(ctx context.Context, r thread.Result) error {
 	}
 	if err == nil {
 		err = h.write(ctx, func(tx *gorm.DB) error {
+			if _, err := lockThread(tx, r.Thread); err != nil { // or a deletion could overlook it
+				return err
+			}
 			row, err := findRow(tx, r.Thread, r.RunID)
 			if err != nil {
 				return err

@@ -1,0 +1,13 @@
+//go:build unix
+
+package pgtest_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/threadcast/threadcast/persistence/pgtest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(pgtest.Main(m)) }
