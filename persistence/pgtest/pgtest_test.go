@@ -58,6 +58,7 @@ func TestDatabasesAreApart(t *testing.T) {
 }
 
 func TestNothingIsLeftOfATest(t *testing.T) {
+	pgtest.Database(t) // or be left out
 	var left *pgx.Conn
 	t.Run("it makes a mess", func(t *testing.T) {
 		url := pgtest.Database(t)
