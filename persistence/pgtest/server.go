@@ -124,11 +124,25 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Start starts a server that was stopped or killed, with the data that it had, and returns when it answers.
+// Start starts a server that was stopped or killed, with the data that it had, and returns when it answers. The processes
+// of one that was killed may hold its memory for a moment longer: then it is started again.
 func (s *Server) Start() error {
 	if s.process != nil {
 		return errors.New("start Postgres: it runs already")
 	}
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for began := time.Now(); ; {
+		err := s.launch()
+		if err == nil || time.Since(began) > patience || !strings.Contains(err.Error(), "shared memory block") {
+			return err
+		}
+		<-again.C
+	}
+}
+
+// launch is one attempt to start the server.
+func (s *Server) launch() error {
 	log, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("start Postgres: %w", err)
@@ -165,6 +179,7 @@ func (s *Server) await() error {
 		select {
 		case <-again.C:
 		case <-s.gone:
+			s.process = nil
 			return fmt.Errorf("start Postgres: it ended\n%s", s.tail())
 		case <-timer.C:
 			return fmt.Errorf("start Postgres: no answer in %v: %w\n%s", patience, err, s.tail())
