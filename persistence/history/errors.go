@@ -55,8 +55,10 @@ func retryable(err error) bool {
 // meaning turns an error of the database into one of the project's. It leaves alone what is one already. An
 // error that came of ctx being cancelled is that cancellation; a deadline that passed is the storage's failure.
 func meaning(ctx context.Context, err error) error {
-	for _, known := range []error{thread.ErrNotFound, thread.ErrBadInput, thread.ErrRunIDUsed,
-		thread.ErrUnfinished, thread.ErrLeaseLost, thread.ErrAnswered, thread.ErrQueued, thread.ErrQueueFull, thread.ErrCorrupt, ErrSchema} {
+	for _, known := range []error{
+		thread.ErrNotFound, thread.ErrBadInput, thread.ErrRunIDUsed, thread.ErrUnfinished, thread.ErrLeaseLost, thread.ErrAnswered,
+		thread.ErrQueued, thread.ErrQueueFull, thread.ErrGap, thread.ErrTooLarge, thread.ErrCorrupt, ErrSchema,
+	} {
 		if errors.Is(err, known) {
 			return err
 		}

@@ -59,6 +59,8 @@ func TestWhatErrorsMean(t *testing.T) {
 		gorm.ErrDuplicatedKey:            thread.ErrUnavailable,
 		context.DeadlineExceeded:         thread.ErrUnavailable,
 		thread.ErrLeaseLost:              thread.ErrLeaseLost,
+		thread.ErrQueued:                 thread.ErrQueued,
+		thread.ErrGap:                    thread.ErrGap,
 		error(&thread.UnfinishedError{}): thread.ErrUnfinished,
 	} {
 		got := meaning(context.Background(), fmt.Errorf("commit: %w", err))

@@ -14,8 +14,9 @@ import (
 )
 
 // expected are the refusals that nodes meet when they are at the same thread.
-var expected = []error{thread.ErrQueued, thread.ErrUnfinished, thread.ErrNotFound, thread.ErrQueued, thread.ErrQueueFull, thread.ErrRunIDUsed,
-	thread.ErrLeaseLost}
+var expected = []error{
+	thread.ErrUnfinished, thread.ErrNotFound, thread.ErrQueued, thread.ErrQueueFull, thread.ErrRunIDUsed, thread.ErrLeaseLost,
+}
 
 // TestFourNodesLoseNothing holds F123: nodes that accept, take over, save, discard, queue and delete on the same threads at
 // the same time neither fail nor lose a run.

@@ -141,6 +141,9 @@ func (h *History) IdleQueues(ctx context.Context, limit int) ([]thread.ID, error
 // Dequeue takes a request out of the queue before its turn, and gives back what it answers; [thread.ErrNotFound] if it does not wait.
 func (h *History) Dequeue(ctx context.Context, id thread.ID, run thread.RunID) error {
 	err := h.write(ctx, func(tx *gorm.DB) error {
+		if _, err := lockThread(tx, id); err != nil {
+			return err
+		}
 		gone := tx.Where("thread_id = ? AND run_id = ?", Text(id), Text(run)).Delete(&QueuedRun{})
 		if gone.Error == nil && gone.RowsAffected == 0 {
 			return thread.ErrNotFound

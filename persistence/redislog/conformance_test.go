@@ -48,13 +48,11 @@ var shared struct {
 
 func sharedServer(tb testing.TB) *redistest.Server {
 	tb.Helper()
+	redistest.Need(tb)
 	shared.once.Do(func() {
 		shared.server, shared.err = redistest.Start(redistest.Config{Memory: true})
 	})
 	if shared.err != nil {
-		if testing.Short() {
-			tb.Skip(shared.err)
-		}
 		tb.Fatal(shared.err)
 	}
 	return shared.server

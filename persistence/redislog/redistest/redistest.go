@@ -11,7 +11,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -82,12 +84,21 @@ func Start(cfg Config) (*Server, error) {
 	return nil, errors.Join(errs...)
 }
 
-// Run starts a server that stops when the test ends. Without redis-server the test fails, or is skipped in short mode.
+// Need leaves a test out if this is a run without Redis: when the variable THREADCAST_WITHOUT names redis, or in short
+// mode where redis-server is not installed.
+func Need(tb testing.TB) {
+	tb.Helper()
+	without := strings.FieldsFunc(os.Getenv("THREADCAST_WITHOUT"), func(r rune) bool { return r == ',' || r == ' ' })
+	_, err := exec.LookPath("redis-server")
+	if slices.Contains(without, "redis") || err != nil && testing.Short() {
+		tb.Skip("left out: it needs Redis")
+	}
+}
+
+// Run starts a server that stops when the test ends. Without redis-server the test fails, unless [Need] leaves it out.
 func Run(tb testing.TB, cfg Config) *Server {
 	tb.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil && testing.Short() {
-		tb.Skip("redis-server is not installed")
-	}
+	Need(tb)
 	if cfg.Dir == "" {
 		cfg.Dir = tb.TempDir()
 	}
