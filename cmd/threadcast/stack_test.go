@@ -19,6 +19,8 @@ import (
 	"github.com/threadcast/threadcast/persistence/memlog"
 	"github.com/threadcast/threadcast/persistence/pgtest"
 	"github.com/threadcast/threadcast/persistence/postgres"
+	"github.com/threadcast/threadcast/persistence/redislog"
+	"github.com/threadcast/threadcast/persistence/redislog/redistest"
 	"github.com/threadcast/threadcast/persistence/sqlitefile"
 	"github.com/threadcast/threadcast/persistence/sqllog"
 	"github.com/threadcast/threadcast/runner"
@@ -40,6 +42,22 @@ var logKinds = []struct {
 		}
 		return log
 	}},
+	{"redislog", openRedis},
+}
+
+// openRedis returns a log on a Redis server of its own.
+func openRedis(t testing.TB, _ database) logtest.Log {
+	t.Helper()
+	redistest.Need(t)
+	dial, err := redislog.ParseURL(redistest.Run(t, redistest.Config{}).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := redislog.New(t.Context(), dial, redislog.Options{Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log
 }
 
 // databaseKinds are the databases that there are. A new one is a row here, and every test of a stack runs on it.
