@@ -59,7 +59,7 @@ test-short: ## What needs nothing but Go
 
 .PHONY: race
 race: ## The suite under the race detector
-	$(WITHOUT) go test -race -timeout 25m ./...
+	$(WITHOUT) go test -race -p 1 -timeout 25m ./... # one package at a time: many of their tests watch the clock
 
 .PHONY: e2e
 e2e: static ## The page in a real Chromium
