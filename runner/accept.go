@@ -107,7 +107,7 @@ func (r acceptor) try(ctx context.Context, o order) (acc thread.Accepted, again 
 	run, raw, err := r.record(ctx, &lease, o)
 	if err != nil {
 		err = errors.Join(err, r.release(lease))
-		if errors.Is(err, thread.ErrQueued) {
+		if errors.Is(err, thread.ErrQueued) && !o.queue {
 			// Whoever waits goes first: then this one meets an active run, or nobody.
 			r.Runner.line().advance(o.Thread)
 			return thread.Accepted{}, pause(ctx, 2*time.Millisecond), err

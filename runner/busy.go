@@ -53,6 +53,14 @@ func (r acceptor) discardFor(ctx context.Context, o order) error {
 	if o.gone == "" {
 		return nil
 	}
+	// Nothing is discarded for a request that was taken out of the queue meanwhile.
+	next, err := r.Line.NextQueued(ctx, o.Thread)
+	if err == nil && next.RunID != o.RunID {
+		err = thread.ErrQueued
+	}
+	if err != nil {
+		return fmt.Errorf("look whether run %s is next: %w", o.RunID, err)
+	}
 	run, err := r.Records.FindRun(ctx, o.Thread, o.gone)
 	switch {
 	case errors.Is(err, thread.ErrNotFound):
@@ -65,6 +73,18 @@ func (r acceptor) discardFor(ctx context.Context, o order) error {
 		return nil
 	}
 	return r.discard(ctx, run)
+}
+
+// discardEnded discards a run that was stopped to be replaced, once its end is recorded.
+func (r acceptor) discardEnded(ctx context.Context, id thread.ID, run thread.RunID) error {
+	ended, err := r.recorded(ctx, id, run)
+	if errors.Is(err, thread.ErrNotFound) || err == nil && ended.Discarded {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return r.discard(ctx, ended)
 }
 
 // recorded waits until the end of a run is recorded.

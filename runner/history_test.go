@@ -154,14 +154,16 @@ func (a *archive) StartRun(ctx context.Context, run thread.Run) (thread.Run, err
 		if err := s.answer(thread.Queued{RunID: run.ID, Answers: run.Answers}); err != nil {
 			return err
 		}
-		switch there := s.leave(run.ID); {
+		there := slices.ContainsFunc(s.queue, func(q thread.Queued) bool { return q.RunID == run.ID })
+		switch {
 		case run.Follows != 0 && s.last != run.Follows:
 			return thread.ErrGap
 		case !there && run.Queued:
 			return thread.ErrNotFound
-		case !there && len(s.queue) > 0:
+		case len(s.queue) > 0 && s.queue[0].RunID != run.ID:
 			return thread.ErrQueued
 		}
+		s.leave(run.ID)
 		s.deleted = false
 		s.last++
 		run.Number = s.last

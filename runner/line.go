@@ -76,6 +76,9 @@ func (r line) jump(ctx context.Context, q thread.Queued, active thread.RunID) (a
 		// Another request of this kind came first: it is in the way now. (If it is past already, so may we be: join tells.)
 		active = next
 		if q.Replaces != "" {
+			if err := r.Runner.acceptor().discardEnded(ctx, q.Thread, q.Replaces); err != nil {
+				return acc, false, err
+			}
 			q.Replaces = active
 		}
 		if placed, again, err = r.join(ctx, q); again || err != nil {
@@ -130,8 +133,8 @@ func (r line) advance(id thread.ID) {
 		switch {
 		case err == nil, errors.Is(err, thread.ErrRunning):
 			return
-		case errors.Is(err, thread.ErrNotFound):
-			continue // it was taken out of the queue, or its thread was deleted
+		case errors.Is(err, thread.ErrNotFound), errors.Is(err, thread.ErrQueued):
+			continue // it was taken out of the queue, its thread was deleted, or another came before it
 		}
 		r.log(id, q.RunID).Warn("run stays in the queue", "err", err)
 		return

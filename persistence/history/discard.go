@@ -55,7 +55,7 @@ func (h *History) Discard(ctx context.Context, id thread.ID, run thread.RunID, m
 func restore(tx *gorm.DB, id thread.ID) error {
 	var rows []Particulars
 	err := tx.Model(&AgentRun{}).Where("thread_id = ? AND discarded = 0 AND status = ?", Text(id), statusEnded).
-		Where("outcome IN ? OR (outcome IN ? AND code = '')",
+		Where("(outcome IN ? OR (outcome IN ? AND code = ''))",
 			[]thread.Outcome{thread.OutcomeFinished, thread.OutcomeWaiting}, []thread.Outcome{thread.OutcomeStopped, thread.OutcomeTimedOut}).
 		Order("number DESC").Limit(1).Find(&rows).Error
 	if err != nil {

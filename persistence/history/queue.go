@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"gorm.io/gorm"
 
@@ -159,21 +160,19 @@ func (h *History) Dequeue(ctx context.Context, id thread.ID, run thread.RunID) e
 	return nil
 }
 
-// takeTurn takes a run that comes from the queue out of it, and lets no other run pass those that wait.
+// takeTurn takes a run that comes from the queue out of it, and lets no run pass those that wait before it.
 func takeTurn(tx *gorm.DB, run thread.Run) error {
-	left := tx.Where("thread_id = ? AND run_id = ?", Text(run.Thread), Text(run.ID)).Delete(&QueuedRun{})
+	var waiting []Text
+	err := tx.Model(&QueuedRun{}).Where("thread_id = ?", Text(run.Thread)).Order("front DESC, id").Pluck("run_id", &waiting).Error
 	switch {
-	case left.Error != nil:
-		return left.Error
-	case left.RowsAffected > 0:
-		return nil
-	case run.Queued:
+	case err != nil:
+		return err
+	case run.Queued && !slices.Contains(waiting, Text(run.ID)):
 		return thread.ErrNotFound
+	case len(waiting) == 0:
+		return nil
+	case waiting[0] != Text(run.ID):
+		return thread.ErrQueued
 	}
-	var waiting []int64
-	err := tx.Model(&QueuedRun{}).Where("thread_id = ?", Text(run.Thread)).Limit(1).Pluck("id", &waiting).Error
-	if err == nil && len(waiting) > 0 {
-		err = thread.ErrQueued
-	}
-	return err
+	return tx.Where("thread_id = ? AND run_id = ?", Text(run.Thread), Text(run.ID)).Delete(&QueuedRun{}).Error
 }

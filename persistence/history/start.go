@@ -16,7 +16,7 @@ import (
 // created anew, and its run numbers go on. [thread.ErrRunIDUsed] if the thread has a run of that id, whether
 // finished or not; a [thread.UnfinishedError] if another run of it was not finished; a [thread.AnsweredError] if one of
 // run.Answers comes too late; [thread.ErrBadInput] if an id is not one, or the input is not JSON in UTF-8. A run that comes from the
-// queue leaves it: [thread.ErrNotFound] if it is not there any more; any other is [thread.ErrQueued] while others wait.
+// queue leaves it: [thread.ErrNotFound] if it is not there any more; one that is not the next is [thread.ErrQueued].
 // [thread.ErrGap] if the thread's last run is not the one that run.Follows names.
 func (h *History) StartRun(ctx context.Context, run thread.Run) (thread.Run, error) {
 	if run.Accepted.IsZero() {

@@ -193,6 +193,12 @@ func testReserve(b *bench) {
 		next, err := b.NextQueued(b.Context(), "t")
 		b.want(nil, err)
 		b.same("next", thread.RunID("f1"), next.RunID)
+		b.save(finished(b.find("t", "r2")))
+		early := newRun("t", "q1") // whoever looked before f1 came
+		early.Queued = true
+		_, err = b.StartRun(b.Context(), early)
+		b.want(thread.ErrQueued, err)
+		b.waits("f1", "f2", "q1", "q2", "q3")
 	})
 	b.run("what it replaces may change", func(b *bench) {
 		b.start(newRun("t", "r1"))
