@@ -221,7 +221,9 @@ func TestAnAnswerIsReservedWhileItWaits(t *testing.T) {
 					t.Errorf("%s waits although it has its answer", st.Pending)
 				}
 				second := resume("second")
-				second.OnBusy = busy
+				if second.OnBusy = busy; busy == thread.Replace {
+					second.OnBusy = thread.Interrupt // who replaces the run that answers may answer anew
+				}
 				b.refused(r, second, "first")
 				agent.Release("go")
 				b.pass(time.Second)
