@@ -15,6 +15,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/threadcast/threadcast/persistence/postgres"
+	"github.com/threadcast/threadcast/persistence/redislog"
 	"github.com/threadcast/threadcast/runner"
 )
 
@@ -23,6 +24,9 @@ type config struct {
 	Listen       string
 	Database     string
 	Redis        string
+	RedisPrefix  string
+	RedisActive  time.Duration
+	RedisLock    time.Duration
 	Agents       agentList
 	Node         string
 	LogLevel     slog.Level
@@ -54,11 +58,25 @@ var settings = []setting{
 		"where to serve; port 0 picks a free one and prints it",
 		func(c *config, s string) error { c.Listen = s; return nil }},
 	{"database", "FILE", "threadcast.db", false,
-		"the SQLite file that holds live log, leases and history; with --redis also the postgres:// URL of a history that nodes share",
+		"the SQLite file that holds live log, leases and history; with --redis, of the history alone, or the postgres:// URL of one that nodes share",
 		func(c *config, s string) error { c.Database = s; return nil }},
 	{"redis", "URL", "", false,
-		"Redis for many nodes; not in this version, which is one node with one file",
+		"Redis, for the live log and the leases that nodes share: redis://HOST:PORT/0, or the URL of a Sentinel or a Cluster",
 		func(c *config, s string) error { c.Redis = s; return nil }},
+	{"redis-prefix", "PREFIX", redislog.DefaultPrefix, false,
+		"what the names of all keys in Redis begin with; the same for all nodes that serve the same threads",
+		func(c *config, s string) error {
+			if c.RedisPrefix = s; strings.ContainsAny(s, "{}") {
+				return errors.New("must not hold braces")
+			}
+			return nil
+		}},
+	{"redis-active", "DURATION", "168h", false,
+		"how long Redis keeps a run that is not in the database while no node renews it",
+		duration(time.Minute, func(c *config) *time.Duration { return &c.RedisActive })},
+	{"redis-lock", "DURATION", "5m", false,
+		"how long Redis remembers that a lease was given up, so that what its holder still sends is known to be late",
+		duration(time.Second, func(c *config) *time.Duration { return &c.RedisLock })},
 	{"agent", "NAME=TYPE:URL", "", true,
 		"an agent, such as story=agui:http://127.0.0.1:9000/ or ai=openai:http://127.0.0.1:11434/v1?model=qwen3, " +
 			"where keys of the table agents may follow the ?; may be repeated, the first is the default; " +

@@ -15,6 +15,7 @@ import (
 
 	"github.com/threadcast/threadcast/hub"
 	"github.com/threadcast/threadcast/persistence/history"
+	"github.com/threadcast/threadcast/persistence/redislog"
 	"github.com/threadcast/threadcast/persistence/sqllog"
 	"github.com/threadcast/threadcast/persistence/thread"
 	"github.com/threadcast/threadcast/runner"
@@ -32,6 +33,7 @@ var (
 	_ runner.Owners  = (*sqllog.Log)(nil)
 	_ runner.History = (*history.History)(nil)
 	_ runner.Records = (*history.History)(nil)
+	_ liveLog        = (*redislog.Log)(nil)
 	_ web.Runs       = (*runner.Runner)(nil)
 	_ web.Directory  = (*history.History)(nil)
 )
@@ -146,21 +148,11 @@ func damaged(r thread.Run) []thread.Event {
 	}
 }
 
-// probe is a thread that no client can name.
-const probe thread.ID = "\x01readyz"
-
-// ready tells whether the stores take writes, by way of one that goes where events go.
+// ready tells whether the stores can be used.
 func (a *app) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	lease, err := a.stores.live.Acquire(ctx, thread.Claim{Thread: probe, Owner: "readyz"}, time.Minute)
-	if errors.Is(err, thread.ErrRunning) {
-		return nil // another probe is under way
-	}
-	if err != nil {
-		return err
-	}
-	return a.stores.live.Release(ctx, lease)
+	return a.stores.healthy(ctx)
 }
 
 // welcome prints what a person needs to know first.
@@ -182,6 +174,9 @@ func (a *app) welcome(w io.Writer, addr net.Addr) {
 	}
 	if _, built := static.FS(); !built {
 		fmt.Fprintln(w, "  note    the page has not been built; `make static` builds it")
+	}
+	for _, risk := range a.stores.risks {
+		fmt.Fprintln(w, "  note   ", risk)
 	}
 	if a.cfg.Insecure {
 		fmt.Fprintln(w, "  note    --insecure: whoever reaches this address can read, run, stop and delete everything")

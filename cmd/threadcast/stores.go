@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/threadcast/threadcast/hub"
 	"github.com/threadcast/threadcast/persistence/history"
-	"github.com/threadcast/threadcast/persistence/postgres"
 	"github.com/threadcast/threadcast/persistence/sqlitefile"
 	"github.com/threadcast/threadcast/persistence/sqllog"
+	"github.com/threadcast/threadcast/persistence/thread"
 	"github.com/threadcast/threadcast/runner"
 )
 
@@ -27,6 +28,8 @@ type stores struct {
 	past  *history.History
 	mode  string   // for people: what kind of a node this is
 	where []string // for people: what is kept where
+	risks []string // for people: what puts runs at risk
+	well  []func(context.Context) error
 	ends  []func() error
 }
 
@@ -50,33 +53,10 @@ func (s *stores) embedded(ctx context.Context, cfg config, log *slog.Logger) err
 		return err
 	}
 	s.live, s.ends = live, append(s.ends, live.Close)
+	s.well = append(s.well, s.writes)
 	s.mode = "one node with one file"
 	s.where = []string{file.Path() + "  (live log, leases and history)"}
 	return nil
-}
-
-// cluster opens the live log in Redis, and beside it a history: in Postgres, which any number of nodes share, or in a file,
-// which one node has for itself.
-func (s *stores) cluster(ctx context.Context, cfg config, log *slog.Logger) error {
-	if err := s.redis(cfg); err != nil {
-		return err
-	}
-	if cfg.postgres() {
-		s.mode = "one node of a cluster"
-		return s.postgres(ctx, cfg, log)
-	}
-	file, err := s.file(ctx, cfg, log)
-	if err != nil {
-		return err
-	}
-	s.mode = "one node with Redis and a file"
-	s.where = append(s.where, file.Path()+"  (history)")
-	return nil
-}
-
-// redis opens the live log in Redis.
-func (s *stores) redis(config) error {
-	return usagef("--redis: this version has no live log in Redis; leave --redis out, and keep everything in a file")
 }
 
 // file opens the SQLite file, and the history in it.
@@ -90,16 +70,29 @@ func (s *stores) file(ctx context.Context, cfg config, log *slog.Logger) (*sqlit
 	return file, err
 }
 
-// postgres opens the history in Postgres.
-func (s *stores) postgres(ctx context.Context, cfg config, log *slog.Logger) error {
-	pool, err := postgres.Open(ctx, cfg.Database, postgres.Options{})
+// probe is a thread that no client can name.
+const probe thread.ID = "\x01readyz"
+
+// writes tells whether the live log takes writes, by way of one that goes where events go.
+func (s *stores) writes(ctx context.Context) error {
+	lease, err := s.live.Acquire(ctx, thread.Claim{Thread: probe, Owner: "readyz"}, time.Minute)
+	if errors.Is(err, thread.ErrRunning) {
+		return nil // another probe is under way
+	}
 	if err != nil {
 		return err
 	}
-	s.ends = append(s.ends, pool.Close)
-	s.where = append(s.where, withoutSecrets(cfg.Database)+"  (history)")
-	s.past, err = history.NewPostgres(ctx, pool, history.Options{Logger: log})
-	return err
+	return s.live.Release(ctx, lease)
+}
+
+// healthy tells whether all of them can be used.
+func (s *stores) healthy(ctx context.Context) error {
+	for _, well := range s.well {
+		if err := well(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // close closes them, the last opened first.
