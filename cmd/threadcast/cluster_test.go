@@ -1,0 +1,37 @@
+package main_test
+
+import (
+	"testing"
+
+	"github.com/threadcast/threadcast/persistence/pgtest"
+	"github.com/threadcast/threadcast/persistence/redislog/redistest"
+)
+
+// cluster is nodes that share a Redis server and a Postgres database, which are there for them alone.
+type cluster struct {
+	t        testing.TB
+	redis    *redistest.Server
+	database string   // URL of the Postgres database
+	flags    []string // of every node
+	nodes    []*node
+}
+
+// startCluster starts so many nodes with these flags, and returns them when they are ready.
+func startCluster(t testing.TB, nodes int, flags ...string) *cluster {
+	t.Helper()
+	redistest.Need(t)
+	c := &cluster{t: t, redis: redistest.Run(t, redistest.Config{}), database: pgtest.Database(t), flags: flags}
+	for range nodes {
+		c.add()
+	}
+	return c
+}
+
+// add starts another node. Flags given here are added to those of all nodes; the last one of a name counts.
+func (c *cluster) add(flags ...string) *node {
+	c.t.Helper()
+	all := append([]string{"--redis", c.redis.URL(), "--database", c.database}, c.flags...)
+	n := start(c.t, append(all, flags...)...)
+	c.nodes = append(c.nodes, n)
+	return n
+}
