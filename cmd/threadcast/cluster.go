@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/threadcast/threadcast/hub"
 	"github.com/threadcast/threadcast/persistence/history"
 	"github.com/threadcast/threadcast/persistence/postgres"
 	"github.com/threadcast/threadcast/persistence/redislog"
+	"github.com/threadcast/threadcast/runner"
 )
 
 // cluster opens the live log in Redis, and beside it a history: in Postgres, which any number of nodes share, or in a file,
@@ -42,6 +44,11 @@ func (s *stores) redis(ctx context.Context, cfg config, log *slog.Logger) error 
 		return err
 	}
 	s.live, s.ends, s.well = live, append(s.ends, live.Close), append(s.well, live.Healthy)
+	// What is told goes to all nodes, and comes from there to this node's hub.
+	s.board = func(h *hub.Hub) runner.Board {
+		live.Listen(h)
+		return live
+	}
 	s.where = append(s.where, withoutSecrets(cfg.Redis)+"  (live log and leases)")
 	risks, err := live.Check(ctx)
 	if err != nil {

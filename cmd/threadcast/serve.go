@@ -94,7 +94,7 @@ func (a *app) open(ctx context.Context, env func(string) (string, bool)) (err er
 	a.hub = hub.New(live, past, hub.Config{Compact: runner.Compact, Damaged: damaged})
 	stores := runner.Stores{
 		Log: live, Leaser: live, Owners: live,
-		History: past, Records: past, Backlog: past, Line: past, Story: past, Results: past, Board: a.hub,
+		History: past, Records: past, Backlog: past, Line: past, Story: past, Results: past, Board: a.stores.board(a.hub),
 	}
 	run := a.cfg.Run
 	run.Node, run.Logger = cmp.Or(a.cfg.Node, hostname()), a.log

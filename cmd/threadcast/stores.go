@@ -29,6 +29,7 @@ type stores struct {
 	mode  string   // for people: what kind of a node this is
 	where []string // for people: what is kept where
 	risks []string // for people: what puts runs at risk
+	board func(*hub.Hub) runner.Board
 	well  []func(context.Context) error
 	ends  []func() error
 }
@@ -54,6 +55,7 @@ func (s *stores) embedded(ctx context.Context, cfg config, log *slog.Logger) err
 	}
 	s.live, s.ends = live, append(s.ends, live.Close)
 	s.well = append(s.well, s.writes)
+	s.board = func(h *hub.Hub) runner.Board { return h }
 	s.mode = "one node with one file"
 	s.where = []string{file.Path() + "  (live log, leases and history)"}
 	return nil

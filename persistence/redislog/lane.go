@@ -35,6 +35,7 @@ type lane struct {
 	probed  string    // id of the last probe that came
 	echo    time.Time // when the last probe was written that came back
 	lost    bool      // something may have been missed: look at everything
+	notices []notice  // what the board is to be told
 }
 
 func newLane(l *Log, group int) *lane {
@@ -53,6 +54,7 @@ func (ln *lane) run() {
 		if err == nil {
 			streams, err = ln.read()
 		}
+		ln.log.tellBoard(ln.takeNotices())
 		if err == nil {
 			wait = retryLane
 			if left := pace(streams) - time.Since(began); left > 0 && !ln.log.pause(left) {
@@ -85,6 +87,14 @@ func (ln *lane) doubt() {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	ln.lost = true
+}
+
+func (ln *lane) takeNotices() []notice {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	notices := ln.notices
+	ln.notices = nil
+	return notices
 }
 
 // source is a stream that is read, and whose.
@@ -216,10 +226,15 @@ func (ln *lane) lookAround() error {
 		return err
 	}
 	ln.mu.Lock()
+	was := ln.news
 	ln.news, ln.probed = readProbe(list), "0-0"
+	missed := was != ln.news // those that watched before the lane came may have
 	ids := make([]thread.ID, 0, len(ln.watches))
 	for id := range ln.watches {
 		ids = append(ids, id)
+		if missed {
+			ln.notices = append(ln.notices, func(b Board) { b.Changed(id) })
+		}
 	}
 	ln.mu.Unlock()
 	ln.log.holders.wakeGroup(ln.group)

@@ -29,9 +29,11 @@ func (p position) before(q position) bool {
 
 // What the news tell.
 const (
-	newsBegun = "begun" // a run has begun
-	newsGone  = "gone"  // a thread was deleted
-	newsAsked = "asked" // the holder of a thread should look at its lease
+	newsBegun     = "begun"     // a run has begun
+	newsGone      = "gone"      // a thread was deleted
+	newsAsked     = "asked"     // the holder of a thread should look at its lease
+	newsChanged   = "changed"   // what waits on a thread has changed
+	newsDiscarded = "discarded" // a run is no longer a part of its thread
 )
 
 // line is one of the news.
@@ -39,7 +41,8 @@ type line struct {
 	at     position
 	what   string
 	thread thread.ID
-	run    member // of newsBegun
+	run    member     // of newsBegun
+	gone   thread.Run // of newsDiscarded
 }
 
 // readLine reads a line as it is in a reply.
@@ -49,7 +52,10 @@ func readLine(one any) (line, bool) {
 		return line{}, false
 	}
 	n := line{at: readPosition(id), what: what, thread: thread.ID(about)}
-	if what == newsBegun {
+	switch what {
+	case newsDiscarded:
+		n.gone, ok = discarded(n.thread, fields(one.([]any)[1].([]any)))
+	case newsBegun:
 		f := fields(one.([]any)[1].([]any))
 		if len(f) != 6 {
 			return line{}, false
@@ -78,6 +84,17 @@ func (ln *lane) hear(n line) {
 	case newsBegun:
 		if w := ln.watches[n.thread]; w != nil {
 			w.begin(n.run)
+		}
+	case newsChanged, newsDiscarded:
+		// Whoever watches the thread is told, once nothing is locked.
+		if ln.watches[n.thread] != nil {
+			ln.notices = append(ln.notices, func(b Board) {
+				if n.what == newsDiscarded {
+					b.Discarded(n.thread, n.gone)
+				} else {
+					b.Changed(n.thread)
+				}
+			})
 		}
 	}
 }

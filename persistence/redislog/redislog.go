@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -44,6 +45,8 @@ type Log struct {
 	lanes     [Groups]*lane
 	prober    *prober
 	holders   holders
+	board     atomic.Pointer[Board] // nil if nobody listens
+	posts     chan call             // notices that wait to be told
 
 	once    sync.Once
 	running sync.WaitGroup
@@ -59,7 +62,7 @@ func New(ctx context.Context, dial redis.UniversalOptions, opts Options) (*Log, 
 		return nil, err
 	}
 	quiet.Do(func() { redis.SetLogger(chatter{opts.Logger}) })
-	l := &Log{server: newServer(dial, opts)}
+	l := &Log{server: newServer(dial, opts), posts: make(chan call, postsKept)}
 	l.holders.init()
 	if err := l.open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the live log in Redis: %w", err), l.closeClients())
@@ -112,6 +115,7 @@ func (l *Log) start() {
 	}
 	l.running.Go(l.prober.run)
 	l.running.Go(l.prober.wakeAll)
+	l.running.Go(l.postAll)
 }
 
 // Close ends all tails, and drops the connections. What waits for an answer, and every later call, gets
