@@ -115,7 +115,7 @@ func (r acceptor) try(ctx context.Context, o order) (acc thread.Accepted, again 
 		return thread.Accepted{}, errors.Is(err, thread.ErrRunIDUsed), err
 	}
 	o.raw = raw
-	r.launch(lease, run, o)
+	r.launch(r.fresh(ctx, lease), run, o)
 	return thread.Accepted{RunID: run.ID, Cursor: thread.Cursor{Run: run.Number}}, false, nil
 }
 
@@ -139,12 +139,7 @@ func (r acceptor) passes(ctx context.Context, o order, busy *thread.RunningError
 		// It is being accepted, reclaimed or deleted, or was released in this moment: look again.
 		return pause(ctx, 2*time.Millisecond)
 	case s == nil:
-		// A run of another node. Its end is recorded before its lease is given up.
-		run, err := r.Records.FindRun(ctx, o.Thread, busy.RunID)
-		if errors.Is(err, thread.ErrNotFound) {
-			return pause(ctx, 2*time.Millisecond) // it is being accepted: what it answers is not recorded yet
-		}
-		return err == nil && !run.Ended.IsZero() && pause(ctx, 2*time.Millisecond)
+		return r.passesElsewhere(ctx, o.Thread, busy.RunID) && pause(ctx, 5*time.Millisecond)
 	case s.exec != nil && !s.exec.concluded():
 		return false
 	}
@@ -154,6 +149,17 @@ func (r acceptor) passes(ctx context.Context, o order, busy *thread.RunningError
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// passesElsewhere tells whether a run of another node is about to begin, when what it answers is not recorded yet, or has
+// ended: its end is recorded before its lease is given up.
+func (r acceptor) passesElsewhere(ctx context.Context, id thread.ID, run thread.RunID) bool {
+	found, err := r.Records.FindRun(ctx, id, run)
+	if err != nil || !found.Ended.IsZero() {
+		return err == nil || errors.Is(err, thread.ErrNotFound)
+	}
+	tip, err := r.Runner.scribe().tip(ctx, id)
+	return err == nil && tip.endedAs(run)
 }
 
 // pause waits for d and tells whether ctx still lives.
@@ -183,10 +189,10 @@ func (r acceptor) record(ctx context.Context, lease *thread.Lease, o order) (thr
 	}
 }
 
-// start is one attempt to record. It returns the run and the input that its agent gets.
+// start is one attempt to record. It returns the run and the input that its agent gets. That may take longer than the
+// lease lasts: should another have taken it by then, one of the two finds the other's run unfinished, and only the greater
+// token may finish it.
 func (r acceptor) start(ctx context.Context, lease thread.Lease, o order) (run thread.Run, raw []byte, err error) {
-	ctx, cancel := context.WithDeadline(ctx, lease.Deadline)
-	defer cancel()
 	run = thread.Run{
 		Thread: o.Thread, ID: o.RunID, Agent: o.Agent, Parent: o.in.ParentRunID, Messages: o.in.MessageIDs,
 		Owner: r.owner, Token: lease.Token, Title: o.in.Title(), Accepted: time.Now(), Queued: o.queue, Follows: o.last,
@@ -229,6 +235,20 @@ func (r acceptor) clean(ctx context.Context, run thread.Run) error {
 		return fmt.Errorf("clear the log of thread %s: %w", run.Thread, err)
 	}
 	return nil
+}
+
+// fresh renews a lease that has got old while the run was recorded. If that cannot be done the run finds out.
+func (r acceptor) fresh(ctx context.Context, lease thread.Lease) thread.Lease {
+	if time.Until(lease.Deadline) > r.cfg.Lease/2 {
+		return lease
+	}
+	asked := time.Now()
+	renewed, err := r.Leaser.Renew(ctx, lease, r.cfg.Lease)
+	if err != nil {
+		return lease
+	}
+	renewed.Deadline = asked.Add(r.cfg.Lease)
+	return renewed
 }
 
 // launch starts the run's goroutine.

@@ -288,7 +288,7 @@ func TestAcceptWhenStoresAreAway(t *testing.T) {
 }
 
 func TestAcceptWhenTheHistoryIsSlow(t *testing.T) {
-	t.Run("a history that hangs means unavailable, and no run begins under a stale lease", func(t *testing.T) {
+	t.Run("a history that hangs means unavailable", func(t *testing.T) {
 		bubble(t, func(b *bench) {
 			agent := agenttest.New(answer(1))
 			r := b.node(agent)
@@ -297,8 +297,40 @@ func TestAcceptWhenTheHistoryIsSlow(t *testing.T) {
 			if _, err := r.Run(b.Context(), request("t", "r1")); !errors.Is(err, thread.ErrUnavailable) {
 				b.Fatalf("error is %v", err)
 			}
-			same(b, "took", lease, time.Since(began))
+			same(b, "took", 20*time.Second, time.Since(began))
 			same(b, "invocations", 0, agent.Invocations())
+		})
+	})
+	t.Run("a history that is slower than the lease costs the run nothing while nobody takes that", func(t *testing.T) {
+		bubble(t, func(b *bench) {
+			agent := agenttest.New(held([]string{started}, []string{finished}))
+			r := b.node(agent)
+			gate := make(chan struct{})
+			b.past.inject("StartRun", 1, fault{wait: gate})
+			time.AfterFunc(lease+time.Second, func() { close(gate) })
+			b.begin(r, "t", "r1")
+			b.pass(10 * lease)
+			agent.Release("go")
+			synctest.Wait()
+			same(b, "outcome", "finished", b.last("t").outcome())
+		})
+	})
+	t.Run("a run that is recorded after another took the lease gives way", func(t *testing.T) {
+		bubble(t, func(b *bench) {
+			agent := agenttest.New(held([]string{started}, []string{finished}))
+			r, other := b.node(agent), b.node(agent)
+			gate := make(chan struct{})
+			b.past.inject("StartRun", 1, fault{wait: gate})
+			time.AfterFunc(lease+time.Second, func() { b.begin(other, "t", "r2") })
+			time.AfterFunc(lease+2*time.Second, func() { close(gate) })
+			if _, err := r.Run(b.Context(), request("t", "r1")); !errors.Is(err, thread.ErrLeaseLost) {
+				b.Fatalf("error is %v", err)
+			}
+			agent.Release("go")
+			synctest.Wait()
+			same(b, "runs", 1, len(b.ended("t")))
+			same(b, "outcome", "finished", b.last("t").outcome())
+			same(b, "invocations", 1, agent.Invocations())
 		})
 	})
 	t.Run("a history so slow that the lease is nearly used up leaves time to renew it", func(t *testing.T) {

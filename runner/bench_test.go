@@ -109,7 +109,7 @@ func (b *bench) nodeWith(a runner.Agent, cfg runner.Config) *runner.Runner {
 
 // nodeOn returns a runner that sees the log through another one.
 func (b *bench) nodeOn(log live, a runner.Agent, cfg runner.Config) *runner.Runner {
-	stores := runner.Stores{Log: log, Leaser: log, Owners: log, History: b.past, Records: b.past, Backlog: b.past, Line: b.past, Story: b.past}
+	stores := runner.Stores{Log: log, Heads: log, Leaser: log, Owners: log, History: b.past, Records: b.past, Backlog: b.past, Line: b.past, Story: b.past}
 	r := runner.New(stores, agents{"a": a, "other": a}, "a", cfg)
 	b.nodes = append(b.nodes, r)
 	return r
@@ -118,6 +118,7 @@ func (b *bench) nodeOn(log live, a runner.Agent, cfg runner.Config) *runner.Runn
 // live is all that a live log does for a runner.
 type live interface {
 	runner.Log
+	runner.Heads
 	runner.Leaser
 	runner.Owners
 }

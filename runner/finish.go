@@ -11,6 +11,9 @@ import (
 	"github.com/threadcast/threadcast/runner/agui"
 )
 
+// saveTimeout bounds one attempt to save a run. It may last longer than the lease: the history checks tokens itself.
+const saveTimeout = 30 * time.Second
+
 // save compacts a run's entries, records them in the history and lets the log drop them. It tries again while the
 // history is away and the lease is ours; every step may be repeated.
 func (r scribe) save(ctx context.Context, lease func() thread.Lease, run thread.Run, entries []thread.Entry) error {
@@ -19,17 +22,33 @@ func (r scribe) save(ctx context.Context, lease func() thread.Lease, run thread.
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		l := lease()
 		run.Token = l.Token
-		call, cancel := context.WithDeadline(ctx, l.Deadline)
+		call, cancel := context.WithTimeout(ctx, saveTimeout)
 		err := r.History.SaveRun(call, run)
-		if err == nil || errors.Is(err, thread.ErrNotFound) {
-			err = r.Log.Drop(call, run.Thread, run.Number, r.cfg.Retention)
-		}
 		cancel()
 		switch {
-		case err == nil:
+		case err == nil, errors.Is(err, thread.ErrNotFound):
+			r.letGo(ctx, lease, run)
 			return nil
 		case !passing(err) || time.Now().After(lease().Deadline) || !pause(ctx, wait):
 			return fmt.Errorf("save run %s: %w", run.ID, err)
+		}
+	}
+}
+
+// letGo has the log drop a saved run after its retention. If the log is away for longer than the lease lasts, the run stays
+// there for as long as the log keeps what nobody renews.
+func (r scribe) letGo(ctx context.Context, lease func() thread.Lease, run thread.Run) {
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		l := lease()
+		call, cancel := context.WithDeadline(ctx, l.Deadline)
+		err := r.Log.Drop(call, run.Thread, run.Number, r.cfg.Retention)
+		cancel()
+		if err == nil {
+			return
+		}
+		if !passing(err) || time.Now().After(lease().Deadline) || !pause(ctx, wait) {
+			r.log(run.Thread, run.ID).Warn("a saved run stays in the live log for longer than its retention", "err", err)
+			return
 		}
 	}
 }

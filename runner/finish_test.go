@@ -125,7 +125,7 @@ func TestFinishWhenTheHistoryIsAway(t *testing.T) {
 			b.pass(2*lease + lease/2)
 			_, err := b.memory.Holder(b.Context(), "t")
 			same(b, "error", nil, err)
-			same(b, "attempts", 3, b.past.count("SaveRun"))
+			same(b, "attempts", 2, b.past.count("SaveRun")) // each of 30 s, longer than the lease
 			close(gate)
 			synctest.Wait()
 			same(b, "outcome", "finished", b.last("t").outcome())
@@ -138,7 +138,7 @@ func TestFinishWhenTheHistoryIsAway(t *testing.T) {
 			r := b.node(agenttest.New(answer(1)))
 			b.begin(r, "t", "r1")
 			b.pass(time.Second)
-			same(b, "attempts", 3, b.past.count("SaveRun"))
+			same(b, "attempts", 2, b.past.count("SaveRun"))
 			same(b, "records", 1, b.past.saved())
 			same(b, "outcome", "finished", b.last("t").outcome())
 		})
@@ -214,7 +214,7 @@ func TestStatus(t *testing.T) {
 			Running: true, RunID: "r1", Agent: "a", Cursor: thread.Cursor{Run: 1, Seq: 1}, Started: now, LastEvent: now,
 		}, look(r))
 		same(b, "while it runs elsewhere", thread.Status{
-			Running: true, RunID: "r1", Agent: "a", Cursor: thread.Cursor{Run: 1}, Started: now,
+			Running: true, RunID: "r1", Agent: "a", Cursor: thread.Cursor{Run: 1, Seq: 1}, Started: now,
 		}, look(other))
 		agent.Release("go")
 		synctest.Wait()

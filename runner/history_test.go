@@ -239,7 +239,7 @@ func (a *archive) FindRun(ctx context.Context, id thread.ID, run thread.RunID) (
 	return found, err
 }
 
-func (a *archive) Unfinished(ctx context.Context, id thread.ID, limit int) (runs []thread.Run, err error) {
+func (a *archive) Unfinished(ctx context.Context, id thread.ID, skip, limit int) (runs []thread.Run, err error) {
 	err = a.call(ctx, "Unfinished", func() error {
 		var open []*volume
 		for name, s := range a.threads {
@@ -248,6 +248,7 @@ func (a *archive) Unfinished(ctx context.Context, id thread.ID, limit int) (runs
 			}
 		}
 		slices.SortFunc(open, func(v, w *volume) int { return cmp.Compare(v.order, w.order) })
+		open = open[min(skip, len(open)):]
 		for _, v := range open[:min(limit, len(open))] {
 			runs = append(runs, v.Run)
 		}

@@ -123,7 +123,7 @@ func TestALargeResultIsKeptApart(t *testing.T) {
 				set(&cfg)
 			}
 			r := runner.New(runner.Stores{
-				Log: b.log, Leaser: b.log, Owners: b.log, History: b.past, Records: b.past, Backlog: b.past, Line: b.past,
+				Log: b.log, Heads: b.log, Leaser: b.log, Owners: b.log, History: b.past, Records: b.past, Backlog: b.past, Line: b.past,
 				Story: b.past, Results: v,
 			}, agents{"a": agent}, "a", cfg)
 			b.nodes = append(b.nodes, r)

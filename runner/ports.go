@@ -53,6 +53,12 @@ type Log interface {
 	Forget(ctx context.Context, id thread.ID) error
 }
 
+// Heads tells how far the live log is.
+type Heads interface {
+	// Head returns the position of the thread's last entry in the log; the zero cursor if there is none.
+	Head(ctx context.Context, id thread.ID) (thread.Cursor, error)
+}
+
 // Leaser hands out the right to run something on a thread.
 type Leaser interface {
 	// Acquire takes the thread's lease for ttl. A [thread.RunningError] tells who holds it. An expired lease is
@@ -107,9 +113,9 @@ type Records interface {
 
 // Backlog tells what somebody has to see to.
 type Backlog interface {
-	// Unfinished returns up to limit runs that were accepted and not finished, oldest first; of all threads, or
-	// of one if id is not empty.
-	Unfinished(ctx context.Context, id thread.ID, limit int) ([]thread.Run, error)
+	// Unfinished returns up to limit runs that were accepted and not finished, oldest first, without the first skip
+	// of them; of all threads, or of one if id is not empty.
+	Unfinished(ctx context.Context, id thread.ID, skip, limit int) ([]thread.Run, error)
 	// IdleQueues returns up to limit threads on which requests wait while no run is recorded as active.
 	IdleQueues(ctx context.Context, limit int) ([]thread.ID, error)
 }

@@ -4,14 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/threadcast/threadcast/persistence/thread"
 )
 
-// reclaimPage is how many runs are looked for at a time.
-const reclaimPage = 100
+// How many runs are looked for at a time, and how many are reclaimed at once.
+const (
+	reclaimPage   = 100
+	reclaimAtOnce = 4
+)
 
 // holding keeps the latest form of a lease that is held for no run of this node.
 type holding struct {
@@ -40,41 +45,93 @@ func (h *holding) lose(error) {
 	h.lease.Deadline = time.Time{}
 }
 
-// Reclaim ends and saves the runs whose owners went away, and clears away what an interrupted deletion left, and
-// starts what waits on threads where nothing runs. It returns how many it finished; runs that somebody holds are passed over. An error of one does not keep it
-// from the others.
+// Reclaim ends and saves runs whose owners went away, and clears away what an interrupted deletion left, and
+// starts what waits on threads where nothing runs. It looks at a page of what there is, another one each time, in no
+// particular order, so that nodes that do it at the same time share the work. It returns how many runs it finished; those
+// that somebody holds are passed over. An error of one does not keep it from the others.
 func (r *Runner) Reclaim(ctx context.Context) (int, error) {
-	var errs []error
-	n := 0
-	// Those that this node drives are listed too.
-	runs, err := r.Backlog.Unfinished(ctx, "", reclaimPage+r.Active())
+	skip := int(r.looked.Load())
+	limit := reclaimPage + r.Active()
+	unfinished, err := r.reclaimer().unfinished(ctx, skip, limit)
 	if err != nil {
-		return 0, fmt.Errorf("look for unfinished runs: %w", err)
+		return 0, err
 	}
-	for _, run := range runs {
-		done, err := r.reclaimer().reclaim(ctx, run.Thread)
-		n += done
-		errs = append(errs, err)
+	abandoned, err := r.reclaimer().abandoned(ctx)
+	n, errReclaim := r.reclaimer().all(ctx, append(abandoned, unfinished...))
+	if skip += len(unfinished) - n; len(unfinished) < limit {
+		skip = 0 // that was the last page
 	}
-	leases, err := r.Owners.Abandoned(ctx, reclaimPage)
-	if err != nil {
-		errs = append(errs, fmt.Errorf("look for abandoned leases: %w", err))
+	r.looked.Store(int64(max(skip, 0)))
+	waiting, errIdle := r.Backlog.IdleQueues(ctx, reclaimPage)
+	if errIdle != nil {
+		errIdle = fmt.Errorf("look for queues: %w", errIdle)
 	}
-	for _, lease := range leases {
-		done, err := r.reclaimer().reclaim(ctx, lease.Thread)
-		n += done
-		errs = append(errs, err)
-	}
-	waiting, err := r.Backlog.IdleQueues(ctx, reclaimPage)
-	if err != nil {
-		errs = append(errs, fmt.Errorf("look for queues: %w", err))
-	}
+	shuffle(waiting)
 	for _, id := range waiting {
 		if r.floor.slot(id) == nil {
 			r.line().advance(id)
 		}
 	}
+	return n, errors.Join(err, errReclaim, errIdle)
+}
+
+// unfinished returns a page of the threads with unfinished runs. Those that this node drives are among them.
+func (r reclaimer) unfinished(ctx context.Context, skip, limit int) ([]thread.ID, error) {
+	runs, err := r.Backlog.Unfinished(ctx, "", skip, limit)
+	if err != nil {
+		return nil, fmt.Errorf("look for unfinished runs: %w", err)
+	}
+	ids := make([]thread.ID, len(runs))
+	for i, run := range runs {
+		ids[i] = run.Thread
+	}
+	return ids, nil
+}
+
+// abandoned returns threads whose leases expired.
+func (r reclaimer) abandoned(ctx context.Context) ([]thread.ID, error) {
+	leases, err := r.Owners.Abandoned(ctx, reclaimPage)
+	if err != nil {
+		return nil, fmt.Errorf("look for abandoned leases: %w", err)
+	}
+	ids := make([]thread.ID, len(leases))
+	for i, lease := range leases {
+		ids[i] = lease.Thread
+	}
+	return ids, nil
+}
+
+// all reclaims threads, some at a time, and returns how many runs that finished.
+func (r reclaimer) all(ctx context.Context, ids []thread.ID) (int, error) {
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	shuffle(ids)
+	var mu sync.Mutex
+	var errs []error
+	n := 0
+	next := make(chan thread.ID)
+	var workers sync.WaitGroup
+	for range min(len(ids), reclaimAtOnce) {
+		workers.Go(func() {
+			for id := range next {
+				done, err := r.reclaim(ctx, id)
+				mu.Lock()
+				n += done
+				errs = append(errs, err)
+				mu.Unlock()
+			}
+		})
+	}
+	for _, id := range ids {
+		next <- id
+	}
+	close(next)
+	workers.Wait()
 	return n, errors.Join(errs...)
+}
+
+func shuffle(ids []thread.ID) {
+	rand.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 }
 
 // reclaim finishes what is unfinished on a thread that nobody holds.
@@ -91,7 +148,7 @@ func (r reclaimer) reclaim(ctx context.Context, id thread.ID) (int, error) {
 	}
 	s := r.floor.occupy(id, nil)
 	defer func() { r.vacate(lease, s) }()
-	runs, err := r.Backlog.Unfinished(ctx, id, reclaimPage)
+	runs, err := r.Backlog.Unfinished(ctx, id, 0, reclaimPage)
 	if err != nil {
 		return 0, fmt.Errorf("look for unfinished runs of thread %s: %w", id, err)
 	}
@@ -110,11 +167,28 @@ func (r reclaimer) reclaim(ctx context.Context, id thread.ID) (int, error) {
 	return len(runs), err
 }
 
-// Watch reclaims, again and again, until ctx is done.
+// Watch reclaims until ctx is done: threads whose leases expired soon after that, and whatever else there is now and then.
 func (r *Runner) Watch(ctx context.Context) {
-	for pause(ctx, r.cfg.Lease/2) {
-		if _, err := r.Reclaim(ctx); err != nil && ctx.Err() == nil {
+	soon := min(r.cfg.Lease/4, time.Second)
+	for due := time.Now().Add(r.cfg.Lease / 2); pause(ctx, soon/2+rand.N(soon)); {
+		var err error
+		if time.Now().Before(due) {
+			err = r.reclaimer().again(ctx)
+		} else {
+			_, err = r.Reclaim(ctx)
+			due = time.Now().Add(r.cfg.Lease / 2)
+		}
+		if err != nil && ctx.Err() == nil {
 			r.cfg.Logger.Warn("some runs could not be reclaimed; tried again later", "err", err)
 		}
 	}
+}
+
+// again reclaims threads whose leases expired.
+func (r reclaimer) again(ctx context.Context) error {
+	ids, err := r.abandoned(ctx)
+	if err == nil {
+		_, err = r.all(ctx, ids)
+	}
+	return err
 }

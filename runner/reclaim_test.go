@@ -195,6 +195,48 @@ func TestReclaimOfMany(t *testing.T) {
 			agent.Release("go")
 		})
 	})
+	t.Run("nor are the runs of others", func(t *testing.T) {
+		bubble(t, func(b *bench) {
+			agent := agenttest.New(held([]string{started}, []string{finished}))
+			other := b.node(agent)
+			for i := range 250 {
+				b.begin(other, thread.ID(fmt.Sprint("t", i)), "r1")
+			}
+			// With the records of its lease the log has lost all trace of this one.
+			if err := b.memory.Release(b.Context(), b.left("u", "r1", "", started)); err != nil {
+				b.Fatal(err)
+			}
+			r := b.node(agenttest.New())
+			b.reclaims(r, 0)
+			b.reclaims(r, 0)
+			b.reclaims(r, 1)
+			synctest.Wait()
+			agent.Release("go")
+		})
+	})
+	t.Run("watching nodes find them soon after their leases expire, each once", func(t *testing.T) {
+		bubble(t, func(b *bench) {
+			const runs = 300
+			for i := range runs {
+				b.left(thread.ID(fmt.Sprint("t", i)), "r1", "", started)
+			}
+			watch, end := context.WithCancel(b.Context())
+			var all sync.WaitGroup
+			for range 3 {
+				r := b.node(agenttest.New())
+				all.Go(func() { r.Watch(watch) })
+			}
+			b.pass(lease - time.Second)
+			same(b, "while they are held", 0, b.past.saved())
+			b.pass(6 * time.Second)
+			same(b, "5 s after that", runs, b.past.saved())
+			end()
+			all.Wait()
+			for i := range runs {
+				same(b, "outcome", "lost lost", b.last(thread.ID(fmt.Sprint("t", i))).outcome())
+			}
+		})
+	})
 	t.Run("more than are looked for at a time", func(t *testing.T) {
 		bubble(t, func(b *bench) {
 			for i := range 250 {

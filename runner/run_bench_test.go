@@ -19,7 +19,7 @@ func BenchmarkRun(b *testing.B) {
 	runtime.ReadMemStats(&before)
 	for b.Loop() {
 		log, past := memlog.New(), newArchive()
-		stores := runner.Stores{Log: log, Leaser: log, Owners: log, History: past, Records: past, Backlog: past, Line: past, Story: past}
+		stores := runner.Stores{Log: log, Heads: log, Leaser: log, Owners: log, History: past, Records: past, Backlog: past, Line: past, Story: past}
 		r := runner.New(stores, agents{"a": agent}, "a", runner.Config{Logger: slog.New(slog.DiscardHandler)})
 		if _, err := r.Run(b.Context(), request("t", "r1")); err != nil {
 			b.Fatal(err)

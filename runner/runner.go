@@ -16,6 +16,7 @@ import (
 // Stores are what a runner works on. One value may serve for several of them.
 type Stores struct {
 	Log     Log
+	Heads   Heads
 	Leaser  Leaser
 	Owners  Owners
 	History History
@@ -88,6 +89,7 @@ type Runner struct {
 
 	floor     floor
 	abandoned atomic.Int64
+	looked    atomic.Int64 // how many of the unfinished runs have been looked at in this round
 }
 
 // New returns a runner. agents must not be empty; the first of the names given is the default agent.
@@ -179,7 +181,14 @@ func (r *Runner) Status(ctx context.Context, id thread.ID) (thread.Status, error
 	}
 	// A run that is being accepted is not recorded, and one that is being saved has ended.
 	st.Running = err == nil && th.Latest != nil && th.Latest.ID == lease.RunID && st.Latest == nil
-	return st, nil
+	if !st.Running {
+		return st, nil
+	}
+	tip, err := r.scribe().tip(ctx, id)
+	if err == nil && tip.RunID == st.RunID {
+		st.Running, st.Cursor = !tip.ended, tip.Cursor()
+	}
+	return st, err
 }
 
 // IsRunning tells whether a run is active on the thread, on this node or another. It is [Runner.Status] for who asks

@@ -86,25 +86,42 @@ func (r *Runner) stopElsewhere(ctx context.Context, id thread.ID, req thread.Sto
 	if err != nil {
 		return thread.Stopped{}, fmt.Errorf("ask for a stop on thread %s: %w", id, err)
 	}
-	for {
-		run, err := r.Records.FindRun(ctx, id, lease.RunID)
-		switch {
-		case errors.Is(err, thread.ErrNotFound):
-			// It is being accepted, or never will be.
-			if held, err := r.holds(ctx, lease); err != nil || !held {
-				return thread.Stopped{}, err
-			}
-		case err != nil:
-			return thread.Stopped{}, fmt.Errorf("look up run %s: %w", lease.RunID, err)
-		case !run.Ended.IsZero():
-			return thread.Stopped{
-				Stopped: run.End.Outcome == thread.OutcomeStopped, RunID: run.ID, Cursor: run.Cursor(),
-			}, nil
+	for wait := 2 * time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {
+		st, over, err := r.stoppedElsewhere(ctx, lease)
+		if over || err != nil {
+			return st, err
 		}
-		if !pause(ctx, 20*time.Millisecond) {
+		if !pause(ctx, wait) {
 			return thread.Stopped{}, context.Cause(ctx)
 		}
 	}
+}
+
+// stoppedElsewhere tells how a run ended that another node has or had, once it has: from the log, where its end is
+// durable, or from the history, should it have left the log.
+func (r *Runner) stoppedElsewhere(ctx context.Context, lease thread.Lease) (st thread.Stopped, over bool, err error) {
+	tip, err := r.scribe().tip(ctx, lease.Thread)
+	if err != nil {
+		return st, false, fmt.Errorf("look for the end of run %s: %w", lease.RunID, err)
+	}
+	if tip.endedAs(lease.RunID) {
+		return thread.Stopped{
+			Stopped: tip.end.Outcome == thread.OutcomeStopped, RunID: tip.RunID, Cursor: tip.Cursor(),
+		}, true, nil
+	}
+	if held, err := r.holds(ctx, lease); held || err != nil {
+		return st, false, err // it goes on, or is being accepted
+	}
+	run, err := r.Records.FindRun(ctx, lease.Thread, lease.RunID)
+	if errors.Is(err, thread.ErrNotFound) {
+		return st, true, nil // it never became a run
+	}
+	if err != nil {
+		return st, false, fmt.Errorf("look up run %s: %w", lease.RunID, err)
+	}
+	return thread.Stopped{
+		Stopped: run.End.Outcome == thread.OutcomeStopped, RunID: run.ID, Cursor: run.Cursor(),
+	}, !run.Ended.IsZero(), nil
 }
 
 // holds tells whether the lease of a thread is still held for the same run.

@@ -296,10 +296,24 @@ func TestStopFromAnotherNode(t *testing.T) {
 			b.log.Inject(logtest.AskStop, 1, logtest.Fault{Err: thread.ErrUnavailable})
 			_, err := other.Stop(b.Context(), "t", "", "me")
 			same(b, "unavailable", true, errors.Is(err, thread.ErrUnavailable))
-			b.past.inject("FindRun", 1, fault{err: thread.ErrUnavailable})
+			b.log.Inject(logtest.Head, 1, logtest.Fault{Err: thread.ErrUnavailable})
 			_, err = other.Stop(b.Context(), "t", "", "me")
 			same(b, "unavailable", true, errors.Is(err, thread.ErrUnavailable))
 			b.stop(other, "t", "r1")
+		})
+	})
+	t.Run("a history that is away is none: what is durable in the log has ended", func(t *testing.T) {
+		bubble(t, func(b *bench) {
+			agent := agenttest.New(held([]string{started}, nil), answer(1))
+			other := b.node(agent)
+			b.begin(b.node(agent), "t", "r1")
+			<-agent.Mark("here")
+			b.past.fail(thread.ErrUnavailable)
+			b.stop(other, "t", "r1")
+			b.past.fail(nil)
+			b.begin(other, "t", "r2") // it waits until the first is saved
+			synctest.Wait()
+			same(b, "next run", "finished", b.last("t").outcome())
 		})
 	})
 }

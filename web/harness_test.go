@@ -98,7 +98,7 @@ func open(t *testing.T, p plan) *site {
 	}
 	s.past = past
 	s.hub = hub.New(p.log(s.live), past, p.hub)
-	stores := runner.Stores{Log: s.live, Leaser: s.live, Owners: s.live, History: past, Records: past, Backlog: past, Line: past, Story: past}
+	stores := runner.Stores{Log: s.live, Heads: s.live, Leaser: s.live, Owners: s.live, History: past, Records: past, Backlog: past, Line: past, Story: past}
 	s.runner = runner.New(stores, map[string]runner.Agent{"demo": p.agent, "other": p.agent}, "demo", p.runner)
 	parts := web.Parts{
 		Hub: s.hub, Runs: s.runner, Directory: past, NoPage: []byte("<p>no page</p>"),

@@ -122,7 +122,7 @@ func (s *stage) panicInProcess() {
 	h := hub.New(live, past, hub.Config{Compact: runner.Compact})
 	defer h.Close()
 	agent := agenttest.New(s.script.Runs...)
-	r := runner.New(runner.Stores{Log: live, Leaser: live, Owners: live, History: past, Records: past, Backlog: past, Line: past, Story: past},
+	r := runner.New(runner.Stores{Log: live, Heads: live, Leaser: live, Owners: live, History: past, Records: past, Backlog: past, Line: past, Story: past},
 		map[string]runner.Agent{"panics": agent}, "panics", runner.Config{Logger: quiet})
 	for _, run := range []thread.RunID{"r1", "r2"} {
 		_, err := r.Run(ctx, thread.Request{Thread: "t1", RunID: run, Input: func(id thread.RunID) ([]byte, error) {

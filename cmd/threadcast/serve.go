@@ -93,7 +93,7 @@ func (a *app) open(ctx context.Context, env func(string) (string, bool)) (err er
 	live, past := a.stores.live, a.stores.past
 	a.hub = hub.New(live, past, hub.Config{Compact: runner.Compact, Damaged: damaged})
 	stores := runner.Stores{
-		Log: live, Leaser: live, Owners: live,
+		Log: live, Heads: live, Leaser: live, Owners: live,
 		History: past, Records: past, Backlog: past, Line: past, Story: past, Results: past, Board: a.stores.board(a.hub),
 	}
 	run := a.cfg.Run

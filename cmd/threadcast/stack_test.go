@@ -190,7 +190,7 @@ func newStack(t testing.TB, log logtest.Log, past database, agent runner.Agent, 
 func (s *stack) node(cfg runner.Config) *runner.Runner {
 	cfg.Logger = quiet
 	stores := runner.Stores{
-		Log: s.log, Leaser: s.log, Owners: s.log,
+		Log: s.log, Heads: s.log, Leaser: s.log, Owners: s.log,
 		History: s.past, Records: s.past, Backlog: s.past, Line: s.past, Story: s.past, Results: s.past, Board: s.hub,
 	}
 	r := runner.New(stores, map[string]runner.Agent{"agent": s.agent}, "agent", cfg)

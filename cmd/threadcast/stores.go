@@ -18,6 +18,7 @@ import (
 type liveLog interface {
 	hub.Log
 	runner.Log
+	runner.Heads
 	runner.Leaser
 	runner.Owners
 }

@@ -56,9 +56,9 @@ func findRow(db *gorm.DB, id thread.ID, run thread.RunID) (AgentRun, error) {
 }
 
 // Unfinished returns up to limit runs that were accepted and not finished, with their input, in the order of
-// their acceptance; of all threads, or of one if id is not empty.
-func (h *History) Unfinished(ctx context.Context, id thread.ID, limit int) ([]thread.Run, error) {
-	runs, err := unfinished(h.read(ctx), id, limit)
+// their acceptance, without the first skip of them; of all threads, or of one if id is not empty.
+func (h *History) Unfinished(ctx context.Context, id thread.ID, skip, limit int) ([]thread.Run, error) {
+	runs, err := unfinished(h.read(ctx), id, skip, limit)
 	if err != nil {
 		return nil, fmt.Errorf("look up unfinished runs: %w", meaning(ctx, err))
 	}
@@ -66,13 +66,13 @@ func (h *History) Unfinished(ctx context.Context, id thread.ID, limit int) ([]th
 }
 
 // unfinished spells the status out, since an index of some rows serves only statements that name them.
-func unfinished(db *gorm.DB, id thread.ID, limit int) ([]thread.Run, error) {
+func unfinished(db *gorm.DB, id thread.ID, skip, limit int) ([]thread.Run, error) {
 	query := db.Omit("events").Where("status = 'running'")
 	if id != "" {
 		query = query.Where("thread_id = ?", Text(id))
 	}
 	var rows []AgentRun
-	if err := query.Order("id").Limit(max(limit, 0)).Find(&rows).Error; err != nil {
+	if err := query.Order("id").Offset(max(skip, 0)).Limit(max(limit, 0)).Find(&rows).Error; err != nil {
 		return nil, err
 	}
 	runs := make([]thread.Run, len(rows))

@@ -122,7 +122,7 @@ func TestStorageTrouble(t *testing.T) {
 		_, find := h.FindRun(ctx, "t", "r")
 		_, next := h.NextRun(ctx, "t", 0)
 		_, one := h.Thread(ctx, "t")
-		_, open := h.Unfinished(ctx, "", 1)
+		_, open := h.Unfinished(ctx, "", 0, 1)
 		_, runs := h.Runs(ctx, "t", 0, 1)
 		_, _, list := h.Threads(ctx, history.ThreadsPage{})
 		for doing, err := range map[string]error{

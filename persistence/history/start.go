@@ -151,7 +151,7 @@ func refuse(tx *gorm.DB, run thread.Run) error {
 	if !errors.Is(err, thread.ErrNotFound) {
 		return err
 	}
-	open, err := unfinished(tx, run.Thread, 1)
+	open, err := unfinished(tx, run.Thread, 0, 1)
 	if err == nil && len(open) > 0 {
 		return &thread.UnfinishedError{Run: open[0]}
 	}

@@ -42,7 +42,7 @@ func testConcurrency(b *bench) {
 		for i := range n {
 			b.same("events", []string{fmt.Sprintf(`{"n":%d}`, i)}, texts(b.replay(thread.ID(name("t", i)))[0]))
 		}
-		open, err := b.Unfinished(b.Context(), "", n)
+		open, err := b.Unfinished(b.Context(), "", 0, n)
 		b.want(nil, err)
 		b.same("unfinished", 0, len(open))
 	})

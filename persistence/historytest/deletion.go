@@ -84,7 +84,7 @@ func testDeletion(b *bench) {
 		b.want(nil, err)
 		b.same("next", "", next)
 		b.same("threads", []thread.ID{"u"}, threadIDs(threads))
-		open, err := b.Unfinished(b.Context(), "t", 10)
+		open, err := b.Unfinished(b.Context(), "t", 0, 10)
 		b.want(nil, err)
 		b.same("unfinished", 0, len(open))
 	})

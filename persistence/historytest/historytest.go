@@ -23,7 +23,7 @@ type Recorder interface {
 // Records is the runner's way to look runs up.
 type Records interface {
 	FindRun(ctx context.Context, id thread.ID, run thread.RunID) (thread.Run, error)
-	Unfinished(ctx context.Context, id thread.ID, limit int) ([]thread.Run, error)
+	Unfinished(ctx context.Context, id thread.ID, skip, limit int) ([]thread.Run, error)
 	DeleteThread(ctx context.Context, id thread.ID) error
 	Thread(ctx context.Context, id thread.ID) (thread.Thread, error)
 }

@@ -77,16 +77,19 @@ func testUnfinished(b *bench) {
 			}
 		}
 		want := []thread.RunID{"r-0001", "r-0002", "r-0004", "r-0005"}
-		open, err := b.Unfinished(b.Context(), "", 4)
+		open, err := b.Unfinished(b.Context(), "", 0, 4)
 		b.want(nil, err)
 		b.same("first four", want, ids(open))
-		open, err = b.Unfinished(b.Context(), "", 100)
+		open, err = b.Unfinished(b.Context(), "", 0, 100)
 		b.want(nil, err)
 		b.same("all", 13, len(open))
-		open, err = b.Unfinished(b.Context(), "", 0)
+		open, err = b.Unfinished(b.Context(), "", 3, 2)
+		b.want(nil, err)
+		b.same("a page further on", []thread.RunID{"r-0005", "r-0007"}, ids(open))
+		open, err = b.Unfinished(b.Context(), "", 0, 0)
 		b.want(nil, err)
 		b.same("none asked for", 0, len(open))
-		open, err = b.Unfinished(b.Context(), "t-0018", 100)
+		open, err = b.Unfinished(b.Context(), "t-0018", 0, 100)
 		b.want(nil, err)
 		b.same("of one thread", []thread.RunID{"r-0001"}, ids(open))
 	})
@@ -94,7 +97,7 @@ func testUnfinished(b *bench) {
 		run := newRun("t", "r1")
 		run.Input, run.Parent = []byte(`{"messages":[]}`), "p"
 		run = b.start(run)
-		open, err := b.Unfinished(b.Context(), "", 1)
+		open, err := b.Unfinished(b.Context(), "", 0, 1)
 		b.want(nil, err)
 		b.same("open runs", []thread.Run{run}, open)
 	})

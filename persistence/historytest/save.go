@@ -86,7 +86,7 @@ func testSave(b *bench) {
 		old := b.complete(newRun("t", "r1"))
 		b.start(newRun("t", "r2"))
 		b.save(old)
-		open, err := b.Unfinished(b.Context(), "t", 10)
+		open, err := b.Unfinished(b.Context(), "t", 0, 10)
 		b.want(nil, err)
 		b.same("unfinished", []thread.RunID{"r2"}, ids(open))
 	})
