@@ -20,15 +20,27 @@ func (s *stores) cluster(ctx context.Context, cfg config, log *slog.Logger) erro
 	}
 	if cfg.postgres() {
 		s.mode = "one node of a cluster"
-		return s.postgres(ctx, cfg, log)
+		if err := s.postgres(ctx, cfg, log); err != nil {
+			return err
+		}
+	} else {
+		file, err := s.file(ctx, cfg, log)
+		if err != nil {
+			return err
+		}
+		s.mode = "one node with Redis and a file"
+		s.where = append(s.where, file.Path()+"  (history)")
 	}
-	file, err := s.file(ctx, cfg, log)
-	if err != nil {
-		return err
+	return s.claim(ctx)
+}
+
+// claim sees to it that Redis and the history belong together.
+func (s *stores) claim(ctx context.Context) error {
+	installation, err := s.past.Installation(ctx)
+	if err == nil {
+		err = s.shared.Claim(ctx, installation)
 	}
-	s.mode = "one node with Redis and a file"
-	s.where = append(s.where, file.Path()+"  (history)")
-	return nil
+	return err
 }
 
 // redis opens the live log in Redis, and looks at how that is set up.
@@ -43,7 +55,7 @@ func (s *stores) redis(ctx context.Context, cfg config, log *slog.Logger) error 
 	if err != nil {
 		return err
 	}
-	s.live, s.ends, s.well = live, append(s.ends, live.Close), append(s.well, live.Healthy)
+	s.live, s.shared, s.ends, s.well = live, live, append(s.ends, live.Close), append(s.well, live.Healthy)
 	// What is told goes to all nodes, and comes from there to this node's hub.
 	s.board = func(h *hub.Hub) runner.Board {
 		live.Listen(h)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/threadcast/threadcast/hub"
 	"github.com/threadcast/threadcast/persistence/history"
+	"github.com/threadcast/threadcast/persistence/redislog"
 	"github.com/threadcast/threadcast/persistence/sqlitefile"
 	"github.com/threadcast/threadcast/persistence/sqllog"
 	"github.com/threadcast/threadcast/persistence/thread"
@@ -25,14 +26,15 @@ type liveLog interface {
 
 // stores are what a process keeps things in. They are opened by embedded or cluster, and closed the other way round.
 type stores struct {
-	live  liveLog
-	past  *history.History
-	mode  string   // for people: what kind of a node this is
-	where []string // for people: what is kept where
-	risks []string // for people: what puts runs at risk
-	board func(*hub.Hub) runner.Board
-	well  []func(context.Context) error
-	ends  []func() error
+	live   liveLog
+	shared *redislog.Log // live, if that is in Redis
+	past   *history.History
+	board  func(*hub.Hub) runner.Board
+	mode   string   // for people: what kind of a node this is
+	where  []string // for people: what is kept where
+	risks  []string // for people: what puts runs at risk
+	well   []func(context.Context) error
+	ends   []func() error
 }
 
 // openStores opens those of the mode that cfg asks for. It returns what there is to close even with an error.

@@ -124,6 +124,14 @@ type RunResult struct {
 // TableName is the table of a [RunResult].
 func (RunResult) TableName() string { return "run_results" }
 
+// Installation is the one row that tells this database from all others.
+type Installation struct {
+	ID Text `gorm:"primaryKey"`
+}
+
+// TableName is the name of the table.
+func (Installation) TableName() string { return "installation" }
+
 // QueuedRun is a row of queued_runs: a request that waits for the active run of its thread to end.
 type QueuedRun struct {
 	ID       int64 `gorm:"primaryKey;autoIncrement"` // grows in the order of asking

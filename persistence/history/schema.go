@@ -32,6 +32,11 @@ var migrations = []migration{
 		`ALTER TABLE agent_runs ADD COLUMN usage text NOT NULL DEFAULT ''`,
 		`ALTER TABLE agent_runs ADD COLUMN pending_calls text NOT NULL DEFAULT ''`,
 	}},
+	{version: 5, statements: []string{
+		createInstallation, `INSERT INTO installation (id) VALUES (lower(hex(randomblob(16))))`,
+	}, postgres: []string{
+		createInstallation, `INSERT INTO installation (id) VALUES (gen_random_uuid()::text)`,
+	}},
 }
 
 const (
@@ -124,6 +129,10 @@ const copyAgentRuns4 = `INSERT INTO agent_runs_4 (id, thread_id, run_id, number,
 SELECT id, thread_id, run_id, number, parent_run_id, previous_run_id, agent_id, owner,
 	token, created_at, version, discarded, status, outcome, code, error, stopped_by, ended_at, last_seq, event_count, bytes, checksum,
 	pending, input, events FROM agent_runs`
+
+const createInstallation = `CREATE TABLE installation (
+	id {key} NOT NULL PRIMARY KEY
+){strict}`
 
 const createRunState = `CREATE TABLE run_state (
 	thread_id      {key} NOT NULL PRIMARY KEY,
