@@ -186,7 +186,7 @@ func (r *Runner) Status(ctx context.Context, id thread.ID) (thread.Status, error
 	}
 	tip, err := r.scribe().tip(ctx, id)
 	if err == nil && tip.RunID == st.RunID {
-		st.Running, st.Cursor = !tip.ended, tip.Cursor()
+		st.Running, st.Cursor, st.LastEvent = !tip.ended, tip.Cursor(), lease.Seen
 	}
 	return st, err
 }

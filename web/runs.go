@@ -54,7 +54,7 @@ func recordOf(r thread.Run, st thread.Status, now time.Time) runRecord {
 		State: "running", Discarded: r.Discarded, AcceptedAt: r.Accepted.UTC(), DurationMs: max(0, now.Sub(r.Accepted).Milliseconds()),
 	}
 	if r.Ended.IsZero() {
-		if st.Running && st.RunID == r.ID && !st.LastEvent.IsZero() { // it runs on this node
+		if st.Running && st.RunID == r.ID && !st.LastEvent.IsZero() {
 			last, emitted := st.LastEvent.UTC(), st.Cursor.Seq
 			v.LastEventAt, v.Counts.Emitted = &last, &emitted
 		}

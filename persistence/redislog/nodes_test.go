@@ -73,3 +73,36 @@ func TestRunMoves(t *testing.T) {
 		v.has(all)
 	}
 }
+
+// Another node learns when the holder of a lease was last heard of.
+func TestHolderIsSeen(t *testing.T) {
+	addr, prefix := sharedServer(t).Addr(), newPrefix()
+	home, away := open(t, addr, prefix), open(t, addr, prefix)
+	seen := func() time.Time {
+		t.Helper()
+		lease, err := away.Holder(t.Context(), "t")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lease.Seen
+	}
+	lease, err := home.Acquire(t.Context(), thread.Claim{Thread: "t", RunID: runID(1), Owner: "node-a"}, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !seen().IsZero() {
+		t.Errorf("before its first entry it was seen at %s", seen())
+	}
+	for seq := uint64(1); seq <= 2; seq++ {
+		before := time.Now()
+		if err := home.Append(t.Context(), lease, []thread.Entry{event(1, seq)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := away.AskStop(t.Context(), "t", thread.StopRequest{}); err != nil { // must not be taken for it
+			t.Fatal(err)
+		}
+		if at := seen(); at.Before(before.Add(-time.Second)) || at.After(time.Now().Add(time.Second)) {
+			t.Errorf("its entry of %s was seen at %s", before, at)
+		}
+	}
+}

@@ -5,16 +5,26 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/threadcast/threadcast/persistence/thread"
 )
 
-// Holder returns the thread's lease while it has not expired, else [thread.ErrNotFound].
+// Holder returns the thread's lease while it has not expired, and when its holder was last heard of, else
+// [thread.ErrNotFound].
 func (l *Log) Holder(ctx context.Context, id thread.ID) (thread.Lease, error) {
 	list, err := l.run(ctx, call{script: l.scripts.holder, keys: []string{l.keys.lock(id)}})
 	got, err := found(id, list, err)
 	if err != nil {
 		return thread.Lease{}, fmt.Errorf("find the holder of thread %s: %w", id, err)
+	}
+	if f := fields(list); len(f) > 6 && f[6] != "" {
+		age, err := strconv.ParseInt(f[6], 10, 64)
+		if err != nil {
+			return thread.Lease{}, fmt.Errorf("%w: the record of the lease of thread %s is %q", thread.ErrCorrupt, id, f)
+		}
+		got.Seen = time.Now().Add(-time.Duration(age) * time.Microsecond)
 	}
 	return got, nil
 }

@@ -20,6 +20,8 @@ type Lease struct {
 	// Asked receives when somebody asked the run to stop, so that its holder need not wait for the next
 	// renewal to learn of it. It may be nil, and may receive without cause: [Lease.Stop] of a renewal decides.
 	Asked <-chan struct{}
+	// Seen is when the holder's last entry came, for who asks of the lease of another node; zero if that is not known.
+	Seen time.Time
 	// Stop is the wish to stop the run, as of the last renewal; nil if there is none.
 	Stop *StopRequest
 }

@@ -42,7 +42,7 @@ if known[1] == ARGV[6] and known[2] == '1' and known[3] == run and known[4] == A
     if ARGV[#ARGV - 1] == 'end' then
       redis.call('HDEL', KEYS[1], 'last')
     else
-      redis.call('HSET', KEYS[1], 'last', text(last))
+      redis.call('HSET', KEYS[1], 'last', text(last), 'seen', text(now()))
     end
     return {'ok', text(last)}
   end
@@ -100,6 +100,6 @@ redis.call('HSET', KEYS[1], 'at', run, 'id', ARGV[8]) -- so that renewals keep i
 if ARGV[#ARGV - 1] == 'end' then
   redis.call('HDEL', KEYS[1], 'last')
 else
-  redis.call('HSET', KEYS[1], 'last', text(last))
+  redis.call('HSET', KEYS[1], 'last', text(last), 'seen', text(now()))
 end
 return {'ok', text(last)}

@@ -77,7 +77,7 @@ local function hold(keys, thread, t, l)
     redis.call('HSET', keys.counters, 'last', text(l.token))
   end
   local deadline = t + l.ttl
-  redis.call('HDEL', keys.lock, 'stop', 'at')
+  redis.call('HDEL', keys.lock, 'stop', 'at', 'seen')
   redis.call('HSET', keys.lock, 'held', '1', 'token', text(l.token), 'run', l.run, 'owner', l.owner,
     'acquired', text(l.acquired), 'deadline', text(deadline))
   redis.call('PEXPIRE', keys.lock, text(math.max(l.ttl, 0) / 1000 + l.life))
