@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/threadcast/threadcast/hub"
+	"github.com/threadcast/threadcast/persistence/logtest"
 	"github.com/threadcast/threadcast/persistence/thread"
 )
 
@@ -51,7 +52,7 @@ func TestConnect(t *testing.T) {
 		if !errors.Is(err, thread.ErrBadCursor) {
 			t.Errorf("error = %v, want that of the subscription", err)
 		}
-		err = b.hub.Connect(t.Context(), b.id, hub.Options{}, func(hub.Batch) error { return b.log.Forget(t.Context(), b.id) })
+		err = b.hub.Connect(t.Context(), b.id, hub.Options{}, func(hub.Batch) error { return logtest.Wipe(t.Context(), b.log, b.id) })
 		if !errors.Is(err, thread.ErrDeleted) {
 			t.Errorf("error = %v, want that the thread was deleted", err)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/threadcast/threadcast/hub"
+	"github.com/threadcast/threadcast/persistence/logtest"
 	"github.com/threadcast/threadcast/persistence/thread"
 )
 
@@ -204,7 +205,7 @@ func TestDeletedThread(t *testing.T) {
 	b.expect(s, "r1 1-0>1-1: 1.1", "caught up 1-1")
 	b.emit(1)
 	b.expect(s, "r1 1-1>1-2: 1.2")
-	b.must(b.log.Forget(t.Context(), b.id))
+	b.must(logtest.Wipe(t.Context(), b.log, b.id))
 	if _, err := s.Next(t.Context()); !errors.Is(err, thread.ErrDeleted) {
 		t.Fatalf("got %v", err)
 	}

@@ -219,17 +219,17 @@ func (r acceptor) start(ctx context.Context, lease thread.Lease, o order) (run t
 	if err != nil {
 		return run, nil, fmt.Errorf("record run %s: %w", run.ID, err)
 	}
-	return started, raw, r.clean(ctx, started)
+	return started, raw, r.clean(ctx, lease, started)
 }
 
 // clean removes from the log what a deletion that was interrupted left of the thread's earlier runs.
-func (r acceptor) clean(ctx context.Context, run thread.Run) error {
+func (r acceptor) clean(ctx context.Context, lease thread.Lease, run thread.Run) error {
 	if run.Number == 1 || run.Previous != "" {
 		return nil
 	}
 	first, err := r.Log.Read(ctx, run.Thread, thread.Cursor{}, 1)
 	if err == nil && len(first) > 0 && first[0].Run < run.Number {
-		err = r.Log.Forget(ctx, run.Thread)
+		err = r.Log.Forget(ctx, lease)
 	}
 	if err != nil {
 		return fmt.Errorf("clear the log of thread %s: %w", run.Thread, err)

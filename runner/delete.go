@@ -19,11 +19,11 @@ func (r *Runner) Delete(ctx context.Context, id thread.ID, by string) error {
 	s := r.floor.occupy(id, nil)
 	k := startKeeper(r, lease, &holding{lease: lease})
 	// History first: if the node dies in between, the abandoned lease makes Reclaim clear the log.
-	if err := r.Records.DeleteThread(ctx, id); err != nil {
+	if err := r.Records.DeleteThread(ctx, lease); err != nil {
 		r.vacate(k.stop(), s)
 		return fmt.Errorf("delete thread %s: %w", id, err)
 	}
-	err = r.forget(ctx, id)
+	err = r.forget(ctx, lease)
 	if lease = k.stop(); err != nil {
 		r.floor.leave(id, s) // the lease stays, for Reclaim to find
 		return err
@@ -34,14 +34,14 @@ func (r *Runner) Delete(ctx context.Context, id thread.ID, by string) error {
 }
 
 // forget clears the log of a thread, and tries again while the log is away.
-func (r *Runner) forget(ctx context.Context, id thread.ID) error {
+func (r *Runner) forget(ctx context.Context, lease thread.Lease) error {
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		err := r.Log.Forget(ctx, id)
+		err := r.Log.Forget(ctx, lease)
 		if err == nil {
 			return nil
 		}
 		if !passing(err) || !pause(ctx, wait) {
-			return fmt.Errorf("clear the log of thread %s: %w", id, err)
+			return fmt.Errorf("clear the log of thread %s: %w", lease.Thread, err)
 		}
 	}
 }

@@ -218,3 +218,29 @@ func TestDeleteWhenStoresAreAway(t *testing.T) {
 		})
 	})
 }
+
+func TestDeletionThatComesTooLateDeletesNothing(t *testing.T) {
+	bubble(t, func(b *bench) {
+		agent := agenttest.New(answer(1), held([]string{started}, []string{finished}))
+		slow, other := b.node(agent), b.node(agent)
+		b.perform(slow, "t", "r1")
+		gate := make(chan struct{})
+		b.past.inject("DeleteThread", 1, fault{wait: gate})
+		for i := range 100 { // as if the node stood still
+			b.log.Inject(logtest.Renew, i+1, logtest.Fault{Wait: gate})
+		}
+		deleted := make(chan error, 1)
+		go func() { deleted <- slow.Delete(b.Context(), "t", "me") }()
+		b.pass(lease + 10*time.Second)
+		b.begin(other, "t", "r2")
+		<-agent.Mark("here")
+		close(gate)
+		if err := <-deleted; !errors.Is(err, thread.ErrLeaseLost) {
+			b.Errorf("the deletion: %v", err)
+		}
+		agent.Release("go")
+		synctest.Wait()
+		same(b, "runs", 2, len(b.ended("t")))
+		same(b, "second", "finished", b.last("t").outcome())
+	})
+}

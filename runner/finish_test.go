@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/threadcast/threadcast/persistence/historytest"
 	"github.com/threadcast/threadcast/persistence/logtest"
 	"github.com/threadcast/threadcast/persistence/thread"
 	"github.com/threadcast/threadcast/runner"
@@ -167,7 +168,7 @@ func TestFinishIsLeftToOthers(t *testing.T) {
 			r := b.node(agent)
 			b.begin(r, "t", "r1")
 			synctest.Wait()
-			if err := b.past.DeleteThread(b.Context(), "t"); err != nil {
+			if err := b.past.DeleteThread(b.Context(), historytest.Holding("t")); err != nil {
 				b.Fatal(err)
 			}
 			agent.Release("go")

@@ -257,11 +257,17 @@ func (a *archive) Unfinished(ctx context.Context, id thread.ID, skip, limit int)
 	return runs, err
 }
 
-func (a *archive) DeleteThread(ctx context.Context, id thread.ID) error {
+func (a *archive) DeleteThread(ctx context.Context, lease thread.Lease) error {
+	id := lease.Thread
 	return a.call(ctx, "DeleteThread", func() error {
 		s := a.threads[id]
 		if s == nil || s.deleted {
 			return thread.ErrNotFound
+		}
+		for _, v := range s.runs {
+			if v.Token > lease.Token {
+				return thread.ErrLeaseLost
+			}
 		}
 		*s = shelf{last: s.last, deleted: true, seen: map[string]bool{}, answers: map[string]said{}}
 		return nil

@@ -119,7 +119,7 @@ func (e *intake) keepApart(event []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	result := thread.Result{Thread: e.run.Thread, RunID: e.run.ID, Run: e.run.Number, Place: place, Content: content}
+	result := thread.Result{Thread: e.run.Thread, RunID: e.run.ID, Run: e.run.Number, Token: e.run.Token, Place: place, Content: content}
 	if err := e.store(result); err != nil {
 		return nil, err
 	}

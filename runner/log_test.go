@@ -158,7 +158,7 @@ func TestLogLosesEntries(t *testing.T) {
 				b.begin(r, "t", "r1")
 				b.pass(time.Second)
 				same(b, "entries before", many+2, len(b.entries("t")))
-				if err := b.memory.Forget(b.Context(), "t"); err != nil {
+				if err := logtest.Wipe(b.Context(), b.memory, "t"); err != nil {
 					b.Fatal(err)
 				}
 				c.faults(b.log)
@@ -177,7 +177,7 @@ func TestLogLosesEntries(t *testing.T) {
 			b.begin(r, "t", "r1")
 			synctest.Wait()
 			was := b.captures("t")
-			if err := b.memory.Forget(b.Context(), "t"); err != nil {
+			if err := logtest.Wipe(b.Context(), b.memory, "t"); err != nil {
 				b.Fatal(err)
 			}
 			b.pass(time.Second)

@@ -49,8 +49,9 @@ type Log interface {
 	Read(ctx context.Context, id thread.ID, after thread.Cursor, limit int) ([]thread.Entry, error)
 	// Drop removes a run's entries after keep has passed. Dropping what is not there is no error.
 	Drop(ctx context.Context, id thread.ID, run uint64, keep time.Duration) error
-	// Forget removes all entries of a thread at once, and ends its tails with [thread.ErrDeleted].
-	Forget(ctx context.Context, id thread.ID) error
+	// Forget removes all entries of the lease's thread at once, and ends its tails with [thread.ErrDeleted];
+	// [thread.ErrLeaseLost] if the lease is not the thread's current one.
+	Forget(ctx context.Context, lease thread.Lease) error
 }
 
 // Heads tells how far the live log is.
@@ -104,8 +105,9 @@ type Records interface {
 	// FindRun returns a run's particulars without its events, or [thread.ErrNotFound].
 	FindRun(ctx context.Context, id thread.ID, run thread.RunID) (thread.Run, error)
 	// DeleteThread removes a thread's runs and all else but its last run number, and marks it deleted.
-	// [thread.ErrNotFound] if there is no such thread, or it is deleted already.
-	DeleteThread(ctx context.Context, id thread.ID) error
+	// [thread.ErrNotFound] if there is no such thread, or it is deleted already; [thread.ErrLeaseLost] if it has a run
+	// with a greater token than the lease's.
+	DeleteThread(ctx context.Context, lease thread.Lease) error
 	// Thread returns what is known of a thread, deleted ones included; [thread.ErrNotFound] for one that
 	// never was.
 	Thread(ctx context.Context, id thread.ID) (thread.Thread, error)
@@ -148,7 +150,8 @@ type Story interface {
 
 // Results keeps what tools answered that is too large for the live log.
 type Results interface {
-	// SaveResult stores a result. Storing it again changes nothing.
+	// SaveResult stores a result. Storing it again changes nothing. [thread.ErrLeaseLost] if a greater token is noted with
+	// its run.
 	SaveResult(ctx context.Context, result thread.Result) error
 }
 

@@ -159,7 +159,7 @@ func (r reclaimer) reclaim(ctx context.Context, id thread.ID) (int, error) {
 	}
 	th, err := r.Records.Thread(ctx, id)
 	if err == nil && th.Deleted {
-		err = r.Log.Forget(ctx, id)
+		err = r.Log.Forget(ctx, lease)
 	}
 	if errors.Is(err, thread.ErrNotFound) {
 		err = nil

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/threadcast/threadcast/persistence/historytest"
 	"github.com/threadcast/threadcast/persistence/logtest"
 	"github.com/threadcast/threadcast/persistence/thread"
 	"github.com/threadcast/threadcast/runner"
@@ -345,7 +346,7 @@ func TestReclaimClearsDeletions(t *testing.T) {
 			if _, err := b.memory.Acquire(b.Context(), thread.Claim{Thread: "t", Owner: "gone"}, lease); err != nil {
 				b.Fatal(err)
 			}
-			if err := b.past.DeleteThread(b.Context(), "t"); err != nil {
+			if err := b.past.DeleteThread(b.Context(), historytest.Holding("t")); err != nil {
 				b.Fatal(err)
 			}
 			b.pass(lease)
@@ -360,7 +361,7 @@ func TestReclaimClearsDeletions(t *testing.T) {
 		bubble(t, func(b *bench) {
 			r := b.node(agenttest.New(answer(1)))
 			b.perform(r, "t", "r1")
-			if err := b.past.DeleteThread(b.Context(), "t"); err != nil {
+			if err := b.past.DeleteThread(b.Context(), historytest.Holding("t")); err != nil {
 				b.Fatal(err)
 			}
 			b.begin(r, "t", "r2")

@@ -99,10 +99,22 @@ func (h *History) Thread(ctx context.Context, id thread.ID) (thread.Thread, erro
 	return rows[0].thread(), nil
 }
 
+// fence refuses who has not got the greatest token of those that runs of the thread were written with.
+func fence(tx *gorm.DB, lease thread.Lease) error {
+	var greater int64
+	err := tx.Model(&AgentRun{}).Where("thread_id = ? AND token > ?", Text(lease.Thread), lease.Token).Count(&greater).Error
+	if err == nil && greater > 0 {
+		err = thread.ErrLeaseLost
+	}
+	return err
+}
+
 // DeleteThread removes a thread's runs and all else but its last run number, and marks it deleted; a run that
 // is under way then finds no place to be saved. [thread.ErrNotFound] if there is no such thread, or it is deleted
 // already.
-func (h *History) DeleteThread(ctx context.Context, id thread.ID) error {
+// [thread.ErrLeaseLost] if it has a run with a greater token than the lease's.
+func (h *History) DeleteThread(ctx context.Context, lease thread.Lease) error {
+	id := lease.Thread
 	err := h.write(ctx, func(tx *gorm.DB) error {
 		t, err := lockThread(tx, id)
 		if err != nil {
@@ -110,6 +122,9 @@ func (h *History) DeleteThread(ctx context.Context, id thread.ID) error {
 		}
 		if t.Deleted != 0 {
 			return thread.ErrNotFound
+		}
+		if err := fence(tx, lease); err != nil {
+			return err
 		}
 		for _, model := range []any{&AgentRun{}, &RunState{}, &ThreadMessage{}, &ThreadAnswer{}, &QueuedRun{}, &RunResult{}} {
 			if err := tx.Where("thread_id = ?", Text(id)).Delete(model).Error; err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/threadcast/threadcast/persistence/history"
+	"github.com/threadcast/threadcast/persistence/historytest"
 	"github.com/threadcast/threadcast/persistence/pgtest"
 	"github.com/threadcast/threadcast/persistence/thread"
 )
@@ -111,7 +112,7 @@ func (c *counts) play(h *history.History, id thread.ID, name string) error {
 	c.accepted[id] = append(c.accepted[id], run.Number)
 	c.Unlock()
 	if run.Number%7 == 0 {
-		err := h.DeleteThread(ctx, id)
+		err := h.DeleteThread(ctx, historytest.Holding(id))
 		c.Lock()
 		c.deleted[id] = max(c.deleted[id], run.Number)
 		c.Unlock()

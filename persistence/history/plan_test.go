@@ -11,6 +11,7 @@ import (
 
 	"gorm.io/gorm/logger"
 
+	"github.com/threadcast/threadcast/persistence/historytest"
 	"github.com/threadcast/threadcast/persistence/thread"
 )
 
@@ -79,7 +80,7 @@ func exercise(t *testing.T, h *History) {
 	saveAgain := h.SaveRun(ctx, again)
 	answered := h.Answered(ctx, "t", answers[:1])
 	discard := h.Discard(ctx, "t", "r", []string{"m"})
-	for i, err := range []error{enqueue, queue, nextQueued, idle, dequeue, saveAgain, answered, discard, known, all, one, take, save, find, next, look, first, second, runs, h.DeleteThread(ctx, "t")} {
+	for i, err := range []error{enqueue, queue, nextQueued, idle, dequeue, saveAgain, answered, discard, known, all, one, take, save, find, next, look, first, second, runs, h.DeleteThread(ctx, historytest.Holding("t"))} {
 		if err != nil {
 			t.Fatalf("call %d: %v", i, err)
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // SaveResult stores what a tool answered, apart from the events of its run. Storing it again changes nothing.
-// [thread.ErrNotFound] if the run is not there; [thread.ErrBadInput] if the content is not JSON in UTF-8;
+// [thread.ErrNotFound] if the run is not there; [thread.ErrLeaseLost] if a greater token is noted with it; [thread.ErrBadInput] if the content is not JSON in UTF-8;
 // [thread.ErrTooLarge] if the database does not take so much.
 func (h *History) SaveResult(ctx context.Context, r thread.Result) error {
 	err := checkJSON(r.Content)
@@ -29,6 +29,9 @@ func (h *History) SaveResult(ctx context.Context, r thread.Result) error {
 			}
 			if row.Number != r.Run {
 				return thread.ErrNotFound
+			}
+			if row.Token > r.Token {
+				return thread.ErrLeaseLost
 			}
 			return tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&RunResult{
 				ThreadID: Text(r.Thread), Number: r.Run, Place: r.Place, Content: string(r.Content),

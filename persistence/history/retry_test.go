@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/threadcast/threadcast/persistence/history"
+	"github.com/threadcast/threadcast/persistence/historytest"
 	"github.com/threadcast/threadcast/persistence/thread"
 )
 
@@ -130,7 +131,7 @@ func TestStorageTrouble(t *testing.T) {
 			"look up unfinished": open, "list runs": runs, "list threads": list,
 			"take run":      h.TakeRun(ctx, thread.Run{Thread: "t", ID: "r"}),
 			"save run":      h.SaveRun(ctx, thread.Run{Thread: "t", ID: "r", End: thread.End{Outcome: thread.OutcomeLost}}),
-			"delete thread": h.DeleteThread(ctx, "t"),
+			"delete thread": h.DeleteThread(ctx, historytest.Holding("t")),
 		} {
 			if !errors.Is(err, thread.ErrUnavailable) || !strings.HasPrefix(err.Error(), doing) {
 				t.Errorf("%s: error is %v, want an ErrUnavailable that says so", doing, err)

@@ -55,7 +55,7 @@ func fill(t *testing.T, h *history.History) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := h.SaveResult(ctx, thread.Result{Thread: run.Thread, RunID: "r", Run: 1, Place: 1, Content: data}); err != nil {
+		if err := h.SaveResult(ctx, thread.Result{Thread: run.Thread, RunID: "r", Run: 1, Token: run.Token, Place: 1, Content: data}); err != nil {
 			t.Fatal(err)
 		}
 		run.End = thread.End{Outcome: thread.OutcomeWaiting, Code: odd, Message: odd, By: odd}

@@ -86,7 +86,7 @@ func testConcurrency(b *bench) {
 		var accepted atomic.Int64
 		together(16, func(i int) {
 			if i%4 == 0 {
-				if err := b.DeleteThread(b.Context(), "t"); err != nil && !isNotFound(err) {
+				if err := b.DeleteThread(b.Context(), Holding("t")); err != nil && !isNotFound(err) {
 					b.Error(err)
 				}
 				return

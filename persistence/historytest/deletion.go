@@ -1,6 +1,10 @@
 package historytest
 
-import "github.com/threadcast/threadcast/persistence/thread"
+import (
+	"math"
+
+	"github.com/threadcast/threadcast/persistence/thread"
+)
 
 func testDeletion(b *bench) {
 	b.run("nothing is left but the last run number", func(b *bench) {
@@ -24,10 +28,10 @@ func testDeletion(b *bench) {
 		b.same("other thread", []string{`{"n":2}`}, texts(b.replay("u")[0]))
 	})
 	b.run("a thread is deleted once", func(b *bench) {
-		b.want(thread.ErrNotFound, b.DeleteThread(b.Context(), "t"))
+		b.want(thread.ErrNotFound, b.DeleteThread(b.Context(), Holding("t")))
 		b.complete(newRun("t", "r1"))
 		b.delete("t")
-		b.want(thread.ErrNotFound, b.DeleteThread(b.Context(), "t"))
+		b.want(thread.ErrNotFound, b.DeleteThread(b.Context(), Holding("t")))
 	})
 	b.run("run numbers never restart", func(b *bench) {
 		for round := range 3 {
@@ -88,4 +92,9 @@ func testDeletion(b *bench) {
 		b.want(nil, err)
 		b.same("unfinished", 0, len(open))
 	})
+}
+
+// Holding is a lease that was given after all others.
+func Holding(id thread.ID) thread.Lease {
+	return thread.Lease{Claim: thread.Claim{Thread: id}, Token: math.MaxInt64}
 }

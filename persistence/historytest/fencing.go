@@ -43,6 +43,18 @@ func testFencing(b *bench) {
 		b.same("token", uint64(2), b.find("t", "r1").Token)
 		b.want(thread.ErrLeaseLost, b.SaveRun(b.Context(), finished(former)))
 	})
+	b.run("who held the thread before its latest run does not delete it", func(b *bench) {
+		first := b.complete(newRun("t", "r1"))
+		second := newRun("t", "r2")
+		second.Token = first.Token + 7
+		b.start(second)
+		former := Holding("t")
+		former.Token = second.Token - 1
+		b.want(thread.ErrLeaseLost, b.DeleteThread(b.Context(), former))
+		b.same("runs", 2, int(b.find("t", "r2").Number))
+		former.Token = second.Token
+		b.want(nil, b.DeleteThread(b.Context(), former))
+	})
 	b.run("an ended run is not taken", func(b *bench) {
 		run := b.complete(newRun("t", "r1"))
 		taken := run

@@ -24,7 +24,7 @@ type Recorder interface {
 type Records interface {
 	FindRun(ctx context.Context, id thread.ID, run thread.RunID) (thread.Run, error)
 	Unfinished(ctx context.Context, id thread.ID, skip, limit int) ([]thread.Run, error)
-	DeleteThread(ctx context.Context, id thread.ID) error
+	DeleteThread(ctx context.Context, lease thread.Lease) error
 	Thread(ctx context.Context, id thread.ID) (thread.Thread, error)
 }
 
@@ -201,7 +201,7 @@ func (b *bench) thread(id thread.ID) thread.Thread {
 
 func (b *bench) delete(id thread.ID) {
 	b.Helper()
-	if err := b.DeleteThread(b.Context(), id); err != nil {
+	if err := b.DeleteThread(b.Context(), Holding(id)); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -99,7 +99,7 @@ func (b *bench) saveNasty(text losslesstest.Text) {
 	run = b.start(run)
 	_, err := b.Enqueue(b.Context(), thread.Queued{Thread: id, RunID: "r2", Agent: "demo", Input: data}, 1)
 	b.want(nil, err)
-	b.want(nil, b.SaveResult(b.Context(), thread.Result{Thread: id, RunID: "r1", Run: run.Number, Place: 1, Content: data}))
+	b.want(nil, b.SaveResult(b.Context(), thread.Result{Thread: id, RunID: "r1", Run: run.Number, Token: run.Token, Place: 1, Content: data}))
 	run = finished(run, `{"before":1}`, text.JSON, `{"after":1}`)
 	run.End.Outcome, run.Pending, run.Calls, run.Usage = thread.OutcomeWaiting, data, data, data
 	b.save(run)

@@ -12,7 +12,7 @@ func testResults(b *bench) {
 	b.run("a result comes out as it went in", func(b *bench) {
 		run := b.start(newRun("t", "r1"))
 		for place, content := range []string{odd, large} {
-			r := thread.Result{Thread: "t", RunID: "r1", Run: run.Number, Place: place + 1, Content: []byte(content)}
+			r := thread.Result{Thread: "t", RunID: "r1", Run: run.Number, Token: run.Token, Place: place + 1, Content: []byte(content)}
 			for range 2 {
 				b.want(nil, b.SaveResult(b.Context(), r))
 			}
@@ -33,10 +33,20 @@ func testResults(b *bench) {
 		_, err = b.Result(b.Context(), "t", "r1", 1)
 		b.want(thread.ErrNotFound, err)
 	})
+	b.run("one of a former owner is refused", func(b *bench) {
+		former := b.start(newRun("t", "r1"))
+		taken := former
+		taken.Token++
+		b.want(nil, b.TakeRun(b.Context(), taken))
+		r := thread.Result{Thread: "t", RunID: "r1", Run: former.Number, Token: former.Token, Place: 1, Content: []byte("1")}
+		b.want(thread.ErrLeaseLost, b.SaveResult(b.Context(), r))
+		_, err := b.Result(b.Context(), "t", "r1", 1)
+		b.want(thread.ErrNotFound, err)
+	})
 	b.run("bad ones are refused", func(b *bench) {
 		run := b.start(newRun("t", "r1"))
-		b.want(thread.ErrBadInput, b.SaveResult(b.Context(), thread.Result{Thread: "t", RunID: "r1", Run: run.Number, Place: 1, Content: []byte("{")}))
-		b.want(thread.ErrNotFound, b.SaveResult(b.Context(), thread.Result{Thread: "t", RunID: "r2", Run: 2, Place: 1, Content: []byte("1")}))
-		b.want(thread.ErrNotFound, b.SaveResult(b.Context(), thread.Result{Thread: "t", RunID: "r1", Run: 7, Place: 1, Content: []byte("1")}))
+		b.want(thread.ErrBadInput, b.SaveResult(b.Context(), thread.Result{Thread: "t", RunID: "r1", Run: run.Number, Token: run.Token, Place: 1, Content: []byte("{")}))
+		b.want(thread.ErrNotFound, b.SaveResult(b.Context(), thread.Result{Thread: "t", RunID: "r2", Run: 2, Token: 1, Place: 1, Content: []byte("1")}))
+		b.want(thread.ErrNotFound, b.SaveResult(b.Context(), thread.Result{Thread: "t", RunID: "r1", Run: 7, Token: 1, Place: 1, Content: []byte("1")}))
 	})
 }

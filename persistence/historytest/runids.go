@@ -44,7 +44,7 @@ func testRunIDs(b *bench) {
 			b.want(thread.ErrNotFound, err)
 			_, err = b.NextRun(b.Context(), thread.ID(id), 0)
 			b.want(thread.ErrNotFound, err)
-			b.want(thread.ErrNotFound, b.DeleteThread(b.Context(), thread.ID(id)))
+			b.want(thread.ErrNotFound, b.DeleteThread(b.Context(), Holding(thread.ID(id))))
 		}
 	})
 }

@@ -50,7 +50,7 @@ func everyCall(t *testing.T, log Log, lease thread.Lease) map[string]error {
 	_, errs["Head"] = log.Head(ctx, "t")
 	errs["Tail"] = log.Tail(ctx, "t", thread.Cursor{}, func([]thread.Entry) error { return errEnough })
 	errs["Drop"] = log.Drop(ctx, "t", 1, 0)
-	errs["Forget"] = log.Forget(ctx, "t")
+	errs["Forget"] = log.Forget(ctx, lease)
 	_, errs["Acquire"] = log.Acquire(ctx, claim("x", 1, "node-a"), time.Hour)
 	_, errs["Renew"] = log.Renew(ctx, lease, time.Hour)
 	errs["Release"] = log.Release(ctx, lease)

@@ -161,7 +161,7 @@ var durableChecks = []durableCheck{
 			a.leave()
 		}
 		drop(t, log, 1, 0)
-		if err := log.Forget(t.Context(), "u"); err != nil {
+		if err := Wipe(t.Context(), log, "u"); err != nil {
 			t.Fatal(err)
 		}
 		log = d.reopen()

@@ -141,8 +141,8 @@ func (f *FaultyLog) Drop(ctx context.Context, id thread.ID, run uint64, keep tim
 }
 
 // Forget is that of the log, or a fault.
-func (f *FaultyLog) Forget(ctx context.Context, id thread.ID) error {
-	return f.call(ctx, Forget, func() error { return f.log.Forget(ctx, id) })
+func (f *FaultyLog) Forget(ctx context.Context, lease thread.Lease) error {
+	return f.call(ctx, Forget, func() error { return f.log.Forget(ctx, lease) })
 }
 
 // Acquire is that of the log, or a fault.

@@ -59,6 +59,25 @@ var forgetChecks = []check{
 		a.refused(thread.ErrLeaseLost, event(1, 1))
 		holds(t, log, "t", nil)
 	}},
+	{"a former holder is refused", func(t *testing.T, log Log) {
+		a := begin(t, log, "t", 1)
+		a.add(2)
+		a.leave()
+		b := begin(t, log, "t", 2)
+		b.add(1)
+		f := follow(t, log, "t", thread.Cursor{Run: 2})
+		f.reach(1)
+		if err := log.Forget(t.Context(), a.lease); !errors.Is(err, thread.ErrLeaseLost) {
+			t.Fatalf("Forget: got %v, want %v", err, thread.ErrLeaseLost)
+		}
+		b.add(1)
+		sameEntries(t, f.await(2), b.wrote)
+		b.leave()
+		if err := log.Forget(t.Context(), b.lease); !errors.Is(err, thread.ErrLeaseLost) {
+			t.Fatalf("Forget under a released lease: got %v, want %v", err, thread.ErrLeaseLost)
+		}
+		holds(t, log, "t", append(a.wrote, b.wrote...))
+	}},
 	{"the thread can be used again", func(t *testing.T, log Log) {
 		a := begin(t, log, "t", 1)
 		a.add(2500)
@@ -117,7 +136,23 @@ func forgetInTheBeginning(t *testing.T, log Log) {
 // forget forgets thread "t".
 func forget(t *testing.T, log Log) {
 	t.Helper()
-	if err := log.Forget(t.Context(), "t"); err != nil {
+	if err := Wipe(t.Context(), log, "t"); err != nil {
 		t.Fatalf("Forget: %v", err)
 	}
+}
+
+// Wipe forgets a thread as whoever holds its lease does, or takes the lease for that.
+func Wipe(ctx context.Context, log interface {
+	Retention
+	Leases
+	Owners
+}, id thread.ID) error {
+	if held, err := log.Holder(ctx, id); err == nil {
+		return log.Forget(ctx, held)
+	}
+	lease, err := log.Acquire(ctx, thread.Claim{Thread: id, Owner: "who wipes"}, time.Hour)
+	if err != nil {
+		return err
+	}
+	return errors.Join(log.Forget(ctx, lease), log.Release(ctx, lease))
 }

@@ -29,7 +29,7 @@ type Stream interface {
 // Retention is the part of a log that lets entries go; see runner.Log.
 type Retention interface {
 	Drop(ctx context.Context, id thread.ID, run uint64, keep time.Duration) error
-	Forget(ctx context.Context, id thread.ID) error
+	Forget(ctx context.Context, lease thread.Lease) error
 }
 
 // Leases is the part of a log that hands out leases; see runner.Leaser.

@@ -45,16 +45,17 @@ func (l *Log) remove(id thread.ID, t *topic, r *run) {
 	}
 }
 
-// Forget removes all entries of a thread at once, and ends its tails with [thread.ErrDeleted]. The thread's
-// lease stays: who deletes a thread holds it meanwhile, so that no run begins.
-func (l *Log) Forget(ctx context.Context, id thread.ID) error {
+// Forget removes all entries of the lease's thread at once, and ends its tails with [thread.ErrDeleted]. The lease stays:
+// who deletes a thread holds it meanwhile, so that no run begins. [thread.ErrLeaseLost] if it is not the current one.
+func (l *Log) Forget(ctx context.Context, ls thread.Lease) error {
+	id := ls.Thread
 	if err := l.enter(ctx); err != nil {
 		return fmt.Errorf("forget thread %s: %w", id, err)
 	}
 	defer l.mu.Unlock()
 	t := l.threads[id]
-	if t == nil {
-		return nil
+	if t == nil || !t.lease.is(ls.Token) {
+		return fmt.Errorf("forget thread %s: %w", id, thread.ErrLeaseLost)
 	}
 	for _, r := range t.runs {
 		r.cancelDrop()

@@ -41,7 +41,7 @@ func TestTidy(t *testing.T) {
 		if err := log.Tail(t.Context(), id, thread.Cursor{}, func([]thread.Entry) error { return enough }); !errors.Is(err, enough) {
 			t.Fatal(err)
 		}
-		if err := errors.Join(log.Forget(t.Context(), id), log.Release(t.Context(), lease)); err != nil {
+		if err := errors.Join(log.Forget(t.Context(), lease), log.Release(t.Context(), lease)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -22,15 +22,19 @@ func (l *Log) Drop(ctx context.Context, id thread.ID, number uint64, keep time.D
 	return nil
 }
 
-// Forget removes all entries of a thread at once, and ends its tails on all nodes with [thread.ErrDeleted]. The
-// thread's lease stays: who deletes a thread holds it meanwhile, so that no run begins.
-func (l *Log) Forget(ctx context.Context, id thread.ID) error {
-	group := groupOf(id)
-	_, err := l.run(ctx, call{
+// Forget removes all entries of the lease's thread at once, and ends its tails on all nodes with [thread.ErrDeleted]. The
+// lease stays: who deletes a thread holds it meanwhile, so that no run begins. [thread.ErrLeaseLost] if it is not the
+// current one.
+func (l *Log) Forget(ctx context.Context, ls thread.Lease) error {
+	id, group := ls.Thread, groupOf(ls.Thread)
+	list, err := l.run(ctx, call{
 		script: l.scripts.forget,
 		keys:   []string{l.keys.active(id), l.keys.counters(group), l.keys.news(group), l.keys.lock(id)},
-		args:   []any{string(id), l.keys.streams(id), l.opts.Lock.Milliseconds()},
+		args:   []any{string(id), l.keys.streams(id), l.opts.Lock.Milliseconds(), ls.Token},
 	})
+	if err == nil && fields(list)[0] == "lost" {
+		err = thread.ErrLeaseLost
+	}
 	if err != nil {
 		return fmt.Errorf("forget thread %s: %w", id, err)
 	}

@@ -141,7 +141,7 @@ func TestServerAway(t *testing.T) {
 	_, errAbandoned := log.Abandoned(ctx, 10)
 	for name, err := range map[string]error{
 		"Head": errHead, "Read": errRead, "Holder": errHolder, "AskStop": errAsk, "Abandoned": errAbandoned,
-		"Tail": log.Tail(ctx, "t", thread.Cursor{}, nil), "Drop": log.Drop(ctx, "t", 1, 0), "Forget": log.Forget(ctx, "t"),
+		"Tail": log.Tail(ctx, "t", thread.Cursor{}, nil), "Drop": log.Drop(ctx, "t", 1, 0), "Forget": log.Forget(ctx, thread.Lease{Claim: thread.Claim{Thread: "t"}}),
 		"Append": log.Append(ctx, w.current(), []thread.Entry{event(1, 3)}), "Release": log.Release(ctx, thread.Lease{}),
 	} {
 		if !errors.Is(err, thread.ErrUnavailable) {

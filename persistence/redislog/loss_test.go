@@ -197,7 +197,7 @@ func TestRunThatEndsBeforeWhatWasShown(t *testing.T) {
 			}
 			v := view(t, away, "t")
 			v.reach(3)
-			if err := errors.Join(home.Forget(t.Context(), "u"), home.Drop(t.Context(), "t", 1, 0)); err != nil {
+			if err := home.Drop(t.Context(), "t", 1, 0); err != nil {
 				t.Fatal(err)
 			}
 			by := []*redislog.Log{home, away}[node]

@@ -41,7 +41,9 @@ func (p *pair) Drop(ctx context.Context, id thread.ID, run uint64, keep time.Dur
 	return p.any().Drop(ctx, id, run, keep)
 }
 
-func (p *pair) Forget(ctx context.Context, id thread.ID) error { return p.any().Forget(ctx, id) }
+func (p *pair) Forget(ctx context.Context, lease thread.Lease) error {
+	return p.any().Forget(ctx, lease)
+}
 
 func (p *pair) Acquire(ctx context.Context, claim thread.Claim, ttl time.Duration) (thread.Lease, error) {
 	return p.home().Acquire(ctx, claim, ttl)

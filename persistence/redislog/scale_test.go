@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/threadcast/threadcast/persistence/logtest"
 	"github.com/threadcast/threadcast/persistence/redislog"
 	"github.com/threadcast/threadcast/persistence/redislog/redistest"
 	"github.com/threadcast/threadcast/persistence/thread"
@@ -124,7 +125,7 @@ func TestEveryKeyHasALife(t *testing.T) {
 	log := open(t, server.Addr(), "")
 	w := newWriter(t, log, "t", 1)
 	w.write(300)
-	if err := log.Forget(t.Context(), "u"); err != nil {
+	if err := logtest.Wipe(t.Context(), log, "u"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := log.AskStop(t.Context(), "t", thread.StopRequest{}); err != nil {

@@ -33,10 +33,14 @@ func (l *Log) Drop(ctx context.Context, id thread.ID, number uint64, keep time.D
 	return nil
 }
 
-// Forget removes all entries of a thread at once, and ends its tails with [thread.ErrDeleted]. The thread's lease
-// stays: who deletes a thread holds it meanwhile, so that no run begins.
-func (l *Log) Forget(ctx context.Context, id thread.ID) error {
+// Forget removes all entries of the lease's thread at once, and ends its tails with [thread.ErrDeleted]. The lease stays:
+// who deletes a thread holds it meanwhile, so that no run begins. [thread.ErrLeaseLost] if it is not the current one.
+func (l *Log) Forget(ctx context.Context, ls thread.Lease) error {
+	id := ls.Thread
 	err := l.do(ctx, &request{op: func(g *group) error {
+		if !g.view(id).lease.is(ls.Token) {
+			return thread.ErrLeaseLost
+		}
 		for n := len(g.view(id).runs); n > 0; n-- {
 			// Who deletes a thread wants it gone now, not when its turn comes.
 			g.exec(forgetRecent, int64(g.view(id).runs[n-1].ref))

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/threadcast/threadcast/persistence/logtest"
 	"github.com/threadcast/threadcast/persistence/thread"
 )
 
@@ -58,7 +59,7 @@ func TestSpace(t *testing.T) {
 			write(t, log, acquireOnce(t, log, "t"), batch(first, first+3999, 200))
 		}
 		lease := acquire(t, log, "u")
-		if err := log.Forget(t.Context(), "t"); err != nil {
+		if err := logtest.Wipe(t.Context(), log, "t"); err != nil {
 			t.Fatal(err)
 		}
 		for seq := uint64(1); seq <= 20; seq++ {

@@ -143,6 +143,7 @@ type Result struct {
 	Thread  ID
 	RunID   RunID
 	Run     uint64
+	Token   uint64 // of the lease under which it is stored
 	Place   int    // 1 for the first of the run
 	Content []byte // the JSON of TOOL_CALL_RESULT.content, as the agent sent it
 }
