@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/threadcast/threadcast/persistence/pgtest"
@@ -11,7 +12,7 @@ import (
 type cluster struct {
 	t        testing.TB
 	redis    *redistest.Server
-	database string   // URL of the Postgres database
+	database string   // URL of the Postgres database; empty if the node has a file
 	flags    []string // of every node
 	nodes    []*node
 }
@@ -30,8 +31,11 @@ func startCluster(t testing.TB, nodes int, flags ...string) *cluster {
 // add starts another node. Flags given here are added to those of all nodes; the last one of a name counts.
 func (c *cluster) add(flags ...string) *node {
 	c.t.Helper()
-	all := append([]string{"--redis", c.redis.URL(), "--database", c.database}, c.flags...)
-	n := start(c.t, append(all, flags...)...)
+	all := []string{"--redis", c.redis.URL()}
+	if c.database != "" {
+		all = append(all, "--database", c.database)
+	}
+	n := start(c.t, slices.Concat(all, c.flags, flags)...)
 	c.nodes = append(c.nodes, n)
 	return n
 }

@@ -31,7 +31,7 @@ func callIsAnsweredOnce(s *stage) {
 
 	tabs := []*viewer{s.watch("t1", nil), s.watch("t1", raw)}
 	s.run("t1", "r1")
-	s.node.ended("t1", "r1")
+	s.next().ended("t1", "r1")
 	for _, tab := range tabs {
 		s.must(tab.until(webtest.Ended("r1")))
 		if st := tab.status(); string(st.PendingToolCalls) != `[{"toolCallId":"k1","toolCallName":"pickDate","runId":"r1"}]` {
@@ -52,7 +52,7 @@ func callIsAnsweredOnce(s *stage) {
 	s.must(outcomes[0])
 	s.late(outcomes[1], winner)
 	s.agent.Release("go")
-	s.node.ended("t1", winner)
+	s.next().ended("t1", winner)
 	third := s.watch("t1", nil)
 	s.must(third.until(webtest.CaughtUp))
 	s.late(third.push("run", answer("third"), nil), winner)
@@ -63,7 +63,7 @@ func callIsAnsweredOnce(s *stage) {
 		s.Errorf("the agent got %s", got)
 	}
 	results := 0
-	for _, b := range s.node.record("t1", "", "") {
+	for _, b := range s.next().record("t1", "", "") {
 		for _, event := range b.Events {
 			results += strings.Count(string(event), "the day of")
 		}

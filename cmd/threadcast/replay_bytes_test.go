@@ -18,7 +18,7 @@ import (
 // An event of 5 MiB arrives whole.
 func hugeEventHarmsNoNeighbour(s *stage) {
 	const mib = 1 << 20
-	before := s.node.usage()
+	before := s.usage()
 	viewers := []*viewer{s.watch("t1", nil), s.watch("t1", raw)}
 	s.run("t1", "r1")
 	for _, v := range viewers {
@@ -37,7 +37,7 @@ func hugeEventHarmsNoNeighbour(s *stage) {
 			s.Errorf("the viewer was cut: %v", err)
 		}
 	}
-	if end := s.node.ended("t1", "r1"); end.State != "finished" {
+	if end := s.next().ended("t1", "r1"); end.State != "finished" {
 		s.Errorf("the run is recorded as %+v", end)
 	}
 
@@ -55,10 +55,12 @@ func hugeEventHarmsNoNeighbour(s *stage) {
 			s.Error("the large event did not arrive whole")
 		}
 	}
-	after := s.node.usage()
-	s.Logf("measured: %s: RSS %d MiB before, %d after, %d at most", s.Name(), before.rss/mib, after.rss/mib, after.peak/mib)
-	if !underRace && after.peak-before.rss > 400*mib {
-		s.Errorf("the node's memory grew by %d MiB", (after.peak-before.rss)/mib)
+	for i, after := range s.usage() {
+		s.Logf("measured: %s: RSS of node %d: %d MiB before, %d after, %d at most",
+			s.Name(), i+1, before[i].rss/mib, after.rss/mib, after.peak/mib)
+		if !underRace && after.peak-before[i].rss > 400*mib {
+			s.Errorf("the memory of node %d grew by %d MiB", i+1, (after.peak-before[i].rss)/mib)
+		}
 	}
 }
 
@@ -87,7 +89,7 @@ func (s *stage) checkKeptApart(event json.RawMessage, size int) {
 		s.Errorf("the marker says %+v", kept)
 	}
 	var content string
-	if code := s.node.do(http.MethodGet, doc.Source.Value, nil, &content); code != http.StatusOK || len(content) != size {
+	if code := s.next().do(http.MethodGet, doc.Source.Value, nil, &content); code != http.StatusOK || len(content) != size {
 		s.Errorf("%s is answered with %d and %d bytes", doc.Source.Value, code, len(content))
 	}
 }
@@ -166,7 +168,7 @@ func allShapesOfSSEAreRead(s *stage) {
 	s.anyIDs()
 	variants := len(s.script.Runs)
 	step := 1
-	if !full {
+	if !s.large() {
 		step = 5
 	}
 	var runs []int
@@ -214,7 +216,6 @@ func allShapesOfSSEAreRead(s *stage) {
 	s.Logf("measured: %s: %d of %d ways to cut the stream", s.Name(), len(runs), variants)
 }
 
-// There is one database, SQLite, in this version.
 func strangeTextSurvives(s *stage) {
 	live, stream, sql := s.views()
 	want := s.emitted()
@@ -222,14 +223,12 @@ func strangeTextSurvives(s *stage) {
 		s.checkStarted(name, events[0], want[0])
 		same(s, name, events[1:], want[1:])
 	}
-	s.node.term()
-	if code := s.node.wait(patience); code != 0 {
-		s.Errorf("the node ended with code %d", code)
+	for _, log := range s.shutDown() {
+		if strings.Contains(log, "level=ERROR") || strings.Contains(log, "level=WARN") {
+			s.Errorf("the log tells of trouble:\n%s", log)
+		}
 	}
-	if log := s.node.stderr.String(); strings.Contains(log, "level=ERROR") || strings.Contains(log, "level=WARN") {
-		s.Errorf("the log tells of trouble:\n%s", log)
-	}
-	s.node = s.node.restart()
+	s.revive()
 	v := s.watch("t1", nil)
 	s.must(v.until(webtest.CaughtUp))
 	for name, events := range map[string][]json.RawMessage{"SQL": sql, "after a restart": v.Events()} {

@@ -8,66 +8,83 @@ import (
 	"testing"
 )
 
-// replayCases are the replay cases of testdata/cases, what each needs of the node, and how it is played. Where a case
-// speaks of several nodes, the one node is all of them. Where it speaks of SQL, that is what a viewer gets who takes the
-// finished run compacted, which always comes from the history; of the stream, who takes it raw within the retention.
-var replayCases = []struct {
+// replayCases are the replay cases of testdata/cases, what each needs of the nodes, and how it is played. Where a case
+// speaks of several nodes and the deployment has one, that is all of them. Where it speaks of SQL, that is what a viewer gets
+// who takes the finished run compacted, which always comes from the history; of the stream, who takes it raw within the
+// retention. Which node is asked, a case leaves to chance unless it says so: each has its turn.
+var replayCases = []replayCase{
+	{id: "c01-handoff-no-gap", play: handoffHasNoGap},
+	{id: "c02-cursor-unique", play: cursorsAreUnique},
+	{id: "c03-subscribe-twice", play: subscribingTwiceIsHarmless},
+	{id: "c04-bad-run-does-not-hide-thread", flags: []string{"--lease", "2s"}, play: badRunDoesNotHideTheThread},
+	{id: "c05-parallel-tools-order", play: parallelToolsKeepTheirOrder},
+	{id: "c06-run-ids-in-replay", play: eventsKeepTheirRunID},
+	{id: "c07-double-tool-start", play: repeatedToolStartMakesNoSecondCall},
+	{id: "c08-run-id-reuse", play: runIDExecutesOnce},
+	{id: "c09-recover-twice", play: secondRecoveryBringsNothingOld},
+	{id: "c10-connect-never-starts", flags: []string{"--retention", "1s"}, play: connectingStartsNothing},
+	{id: "c11-long-run-not-trimmed", flags: []string{"--retention", "1s"}, play: longRunIsNotTrimmed},
+	{id: "c12-huge-event", play: hugeEventHarmsNoNeighbour},
+	{id: "c13-falsy-values", play: falsyValuesSurvive},
+	{id: "c14-stale-client-history", play: staleListsOverwriteNothing},
+	{id: "c15-cursor-before-first-event", play: acknowledgementHasAPosition},
+	{id: "c16-snapshot-then-live", play: latecomerRebuildsTheState},
+	{id: "c17-stop-then-run", play: stopFreesTheThread},
+	{id: "c18-bad-cursors", play: badCursorsGetTypedAnswers},
+	{id: "c19-ended-while-away", play: returningViewerLearnsTheEnd},
+	{id: "c20-node-crash", flags: []string{"--lease", "2s"}, play: crashLosesNothingThatWasSeen},
+	{id: "c21-stale-owner-fenced", flags: []string{"--lease", "3s"}, play: staleOwnerIsFenced,
+		alone: "nobody can take a thread over from the only node; of two owners of one log TestLeaseIsTaken tells"},
+	{id: "c22-long-silence", flags: []string{"--lease", "2s"}, play: silenceIsNotDeath},
+	{id: "c23-busy-is-typed", play: busyIsTyped},
+	{id: "c24-stop-from-anywhere", play: stopWorksFromAnywhere},
+	{id: "c25-nothing-after-terminal", play: nothingFollowsTheTerminal},
+	{id: "c26-delete-while-running", play: deletionEndsTheRun},
+	{id: "c27-agent-panics", play: brokenAgentHarmsNobody},
+	{id: "c28-interrupt-resolved", play: interruptIsResolved},
+	{id: "c29-one-stalled-viewer", flags: []string{"--write-timeout", "1s"}, play: stalledViewerHarmsNobody},
+	{id: "c30-many-short-runs", flags: []string{"--retention", "1s", "--log-level", "warn"}, play: manyRunsLeaveNothingBehind},
+	{id: "c32-isolation", flags: []string{"--log-level", "warn"}, play: threadsAreIsolated},
+	{id: "c33-split-emoji", play: splitEmojiSurvives},
+	{id: "c34-sse-variants", flags: []string{"--log-level", "warn"}, play: allShapesOfSSEAreRead},
+	{id: "c35-nul-and-lone-surrogate", play: strangeTextSurvives},
+	{id: "c36-numbers-and-bytes", play: bytesAreCarried},
+	{id: "c37-two-tabs-answer", play: callIsAnsweredOnce},
+}
+
+type replayCase struct {
 	id    string
 	flags []string
 	play  func(*stage)
-}{
-	{"c01-handoff-no-gap", nil, handoffHasNoGap},
-	{"c02-cursor-unique", nil, cursorsAreUnique},
-	{"c03-subscribe-twice", nil, subscribingTwiceIsHarmless},
-	{"c04-bad-run-does-not-hide-thread", []string{"--lease", "1s"}, badRunDoesNotHideTheThread},
-	{"c05-parallel-tools-order", nil, parallelToolsKeepTheirOrder},
-	{"c06-run-ids-in-replay", nil, eventsKeepTheirRunID},
-	{"c07-double-tool-start", nil, repeatedToolStartMakesNoSecondCall},
-	{"c08-run-id-reuse", nil, runIDExecutesOnce},
-	{"c09-recover-twice", nil, secondRecoveryBringsNothingOld},
-	{"c10-connect-never-starts", []string{"--retention", "1s"}, connectingStartsNothing},
-	{"c11-long-run-not-trimmed", []string{"--retention", "1s"}, longRunIsNotTrimmed},
-	{"c12-huge-event", nil, hugeEventHarmsNoNeighbour},
-	{"c13-falsy-values", nil, falsyValuesSurvive},
-	{"c14-stale-client-history", nil, staleListsOverwriteNothing},
-	{"c15-cursor-before-first-event", nil, acknowledgementHasAPosition},
-	{"c16-snapshot-then-live", nil, latecomerRebuildsTheState},
-	{"c17-stop-then-run", nil, stopFreesTheThread},
-	{"c18-bad-cursors", nil, badCursorsGetTypedAnswers},
-	{"c19-ended-while-away", nil, returningViewerLearnsTheEnd},
-	{"c20-node-crash", []string{"--lease", "2s"}, crashLosesNothingThatWasSeen},
-	{"c22-long-silence", []string{"--lease", "1s"}, silenceIsNotDeath},
-	{"c23-busy-is-typed", nil, busyIsTyped},
-	{"c24-stop-from-anywhere", nil, stopWorksFromAnywhere},
-	{"c25-nothing-after-terminal", nil, nothingFollowsTheTerminal},
-	{"c26-delete-while-running", nil, deletionEndsTheRun},
-	{"c27-agent-panics", nil, brokenAgentHarmsNobody},
-	{"c28-interrupt-resolved", nil, interruptIsResolved},
-	{"c29-one-stalled-viewer", []string{"--write-timeout", "1s"}, stalledViewerHarmsNobody},
-	{"c30-many-short-runs", []string{"--retention", "1s", "--log-level", "warn"}, manyRunsLeaveNothingBehind},
-	{"c32-isolation", []string{"--log-level", "warn"}, threadsAreIsolated},
-	{"c33-split-emoji", nil, splitEmojiSurvives},
-	{"c34-sse-variants", []string{"--log-level", "warn"}, allShapesOfSSEAreRead},
-	{"c35-nul-and-lone-surrogate", nil, strangeTextSurvives},
-	{"c36-numbers-and-bytes", nil, bytesAreCarried},
-	{"c37-two-tabs-answer", nil, callIsAnsweredOnce},
+	alone string // why it cannot be played where there is one node; empty if it can
 }
+
+// in tells whether the case is played in a deployment.
+func (c replayCase) in(d deployment) bool { return c.alone == "" || d.nodes > 1 }
 
 // laterCases are the replay cases that this version cannot play, and why.
 var laterCases = map[string]string{
-	"c21-stale-owner-fenced": "needs a second node that takes the thread over: cluster mode; what one process can show of it, " +
-		"two owners of one log, is tested with the runner (TestLeaseIsTaken)",
 	"c31-origins": "needs cookies and a list of allowed origins: authentication",
 }
 
-// playReplayCases plays all cases, each as a test, and calls after with each stage as its case leaves it.
+// playReplayCases plays all cases in each deployment, each as a test, and calls after with each stage as its case leaves it.
 func playReplayCases(t *testing.T, after func(*stage)) {
-	for _, c := range replayCases {
-		t.Run(c.id, func(t *testing.T) {
+	for _, d := range deployments {
+		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, c.id, c.flags)
-			c.play(s)
-			after(s)
+			redis := d.sharedRedis(t)
+			for _, c := range replayCases {
+				if !c.in(d) {
+					continue
+				}
+				t.Run(c.id, func(t *testing.T) {
+					t.Parallel()
+					s := newStage(t, c.id)
+					s.open(d, redis, c.flags)
+					c.play(s)
+					after(s)
+				})
+			}
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,29 +20,31 @@ import (
 	"github.com/threadcast/threadcast/web/webtest"
 )
 
-// The viewers of all three nodes are viewers of the one that is killed, and come back to it when it is up again.
+// Where there is one node, the viewers of all three are its own, and come back to it when it is up again.
 func crashLosesNothingThatWasSeen(s *stage) {
 	const lease = 2 * time.Second // as the case's flags have it
-	viewers := []*viewer{s.watch("t1", raw), s.watch("t1", raw), s.watch("t1", raw)}
-	s.run("t1", "r1")
+	viewers := []*viewer{s.watchAt(s.at(0), "t1", raw), s.watchAt(s.at(1), "t1", raw), s.watchAt(s.at(2), "t1", raw)}
+	s.at(0).startRun("t1", runRequest{RunID: "r1"})
 	for _, v := range viewers {
 		s.must(v.until(has(300)))
 	}
 	killed := time.Now()
 	s.crash()
-	for _, v := range viewers {
-		s.must(v.join())
+	for i, v := range viewers {
+		if i == 0 || len(s.others) == 0 {
+			s.must(v.joinAt(s.at(1), nil))
+		}
 		s.must(v.until(webtest.Ended("r1")))
 	}
 	s.Logf("measured: %s: the terminal was there %s after the kill", s.Name(), time.Since(killed))
 	s.perform(`[{"type":"RUN_STARTED","threadId":"{thread}","runId":"{run}"},
 		{"type":"RUN_FINISHED","threadId":"{thread}","runId":"{run}"}]`)
-	s.run("t1", "r2")
+	s.at(2).startRun("t1", runRequest{RunID: "r2"})
 	if took := time.Since(killed); took > lease+5*time.Second && !underRace {
 		s.Errorf("the thread took the next run %s after the kill", took)
 	}
-	s.node.ended("t1", "r2")
-	kept := eventsOf(s.node.record("t1", "", "raw"), "r1")
+	s.next().ended("t1", "r2")
+	kept := eventsOf(s.next().record("t1", "", "raw"), "r1")
 	n := 0
 	for i, v := range viewers {
 		same(s, fmt.Sprintf("viewer %d", i), v.Run("r1").Events, kept)
@@ -57,11 +60,11 @@ func crashLosesNothingThatWasSeen(s *stage) {
 		}
 		n = 0
 	}
-	runs := s.node.thread("t1").Runs
+	runs := s.next().thread("t1").Runs
 	if len(runs) != 2 || runs[0].State != "lost" || runs[1].State != "finished" {
 		s.Errorf("the runs are recorded as %+v", runs)
 	}
-	if got := text(s, eventsOf(s.node.record("t1", "", "compact"), "r1"), "m1"); got != text(s, kept, "m1") {
+	if got := text(s, eventsOf(s.next().record("t1", "", "compact"), "r1"), "m1"); got != text(s, kept, "m1") {
 		s.Errorf("the history has the text %.200q", got)
 	}
 	if n := s.agent.Invocations(); n != 2 { // once for each run
@@ -77,15 +80,15 @@ func brokenAgentHarmsNobody(s *stage) {
 	s.must(v.until(webtest.Ended("r1")))
 	events := v.Run("r1").Events
 	checkBroken(s, events)
-	s.node.ended("t1", "r1")
-	stored := allEvents(s.node.record("t1", "", "compact"))
+	s.next().ended("t1", "r1")
+	stored := allEvents(s.next().record("t1", "", "compact"))
 	if got := text(s, stored, "m1"); got != "half" {
 		s.Errorf("stored is the text %q", got)
 	}
 	s.run("t1", "r2")
-	s.node.ended("t1", "r2")
-	if s.node.gone() {
-		s.Error("the node has ended")
+	s.next().ended("t1", "r2")
+	if slices.ContainsFunc(s.all(), (*node).gone) {
+		s.Error("a node has ended")
 	}
 	s.panicInProcess()
 }

@@ -109,7 +109,7 @@ func (w *wireFrames) lastCursor(joinRef string) string {
 func (s *stage) dialRaw() (*webtest.Client, *wireFrames) {
 	s.Helper()
 	frames := new(wireFrames)
-	client, err := webtest.Dial(s.ctx, s.node.url, &webtest.Options{OnFrame: frames.add})
+	client, err := webtest.Dial(s.ctx, s.next().url, &webtest.Options{OnFrame: frames.add})
 	s.must(err)
 	s.Cleanup(client.Drop)
 	return client, frames

@@ -11,14 +11,14 @@ import (
 
 func interruptIsResolved(s *stage) {
 	s.run("t1", "r1")
-	if end := s.node.ended("t1", "r1"); end.State != "waiting" {
+	if end := s.next().ended("t1", "r1"); end.State != "waiting" {
 		s.Errorf("the run is %+v", end)
 	}
 	device := s.watch("t1", nil)
 	s.must(device.until(webtest.CaughtUp))
 	var joined status
 	s.must(json.Unmarshal(device.Channel().Joined(), &joined))
-	for _, st := range []status{joined, device.status(), s.node.thread("t1").Status} {
+	for _, st := range []status{joined, device.status(), s.next().thread("t1").Status} {
 		if st.Running || st.Outcome != "waiting" || !sameJSON(s, st.Pending, []byte(`[{"id":"i1","reason":"approve"}]`)) {
 			s.Errorf("after the interrupt the device is told %+v, pending %s", st, st.Pending)
 		}
@@ -26,7 +26,7 @@ func interruptIsResolved(s *stage) {
 	resume := json.RawMessage(`[{"interruptId":"i1","status":"resolved","payload":false}]`)
 	s.must(device.push("run", runRequest{RunID: "r2", Messages: json.RawMessage("[]"), Resume: resume}, nil))
 	s.must(device.until(webtest.Ended("r2")))
-	s.node.ended("t1", "r2")
+	s.next().ended("t1", "r2")
 	var input struct{ Resume json.RawMessage }
 	s.must(json.Unmarshal(s.agent.Inputs()[1], &input))
 	if !sameJSON(s, input.Resume, resume) {
@@ -44,11 +44,12 @@ func interruptIsResolved(s *stage) {
 	s.checkEnd(again, "r2", "RUN_FINISHED", "")
 }
 
-// The silence is 10 s instead of 3 minutes, and the lease 1 s instead of 10 s: still ten leases long.
+// The silence is 20 s instead of 3 minutes, and the lease 2 s instead of 10 s: still ten leases long, in the short form
+// four.
 func silenceIsNotDeath(s *stage) {
-	silence := 10 * time.Second
-	if !full {
-		silence = 4 * time.Second
+	silence := 20 * time.Second
+	if !s.large() {
+		silence = 8 * time.Second
 	}
 	s.perform(strings.Replace(s.events, "180000", encodeMs(silence), 1))
 	viewers := []*viewer{s.watch("t1", nil), s.watch("t1", nil)}
@@ -62,7 +63,7 @@ func silenceIsNotDeath(s *stage) {
 	s.must(early.until(has(4)))
 	for i := range int(silence/(250*time.Millisecond)) - 2 {
 		<-asks.C
-		if st := s.node.thread("t1").Status; !st.Running {
+		if st := s.next().thread("t1").Status; !st.Running {
 			s.Fatalf("in the silence the API says %+v", st)
 		}
 		if st := viewers[0].status(); !st.Running || st.RunID != "r1" {
@@ -70,7 +71,7 @@ func silenceIsNotDeath(s *stage) {
 		}
 		if i%6 == 0 {
 			var p problem
-			code := s.node.do(http.MethodPost, threadPath("t1")+"/runs", runRequest{RunID: "second", Messages: json.RawMessage("[]")}, &p)
+			code := s.next().do(http.MethodPost, threadPath("t1")+"/runs", runRequest{RunID: "second", Messages: json.RawMessage("[]")}, &p)
 			if code != http.StatusConflict || p.Code != "thread_busy" {
 				s.Errorf("a second run is answered %d %+v", code, p)
 			}
@@ -97,7 +98,7 @@ func busyIsTyped(s *stage) {
 	second := runRequest{RunID: "r2", Messages: json.RawMessage("[]")}
 	var onSocket, onHTTP problem
 	s.must(json.Unmarshal(b.refused("run", second).Response, &onSocket))
-	if code := s.node.do(http.MethodPost, threadPath("t1")+"/runs", second, &onHTTP); code != http.StatusConflict {
+	if code := s.next().do(http.MethodPost, threadPath("t1")+"/runs", second, &onHTTP); code != http.StatusConflict {
 		s.Errorf("HTTP answers %d", code)
 	}
 	for _, p := range []problem{onSocket, onHTTP} {
@@ -110,7 +111,7 @@ func busyIsTyped(s *stage) {
 	}
 	s.agent.Release("go")
 	s.must(a.until(webtest.Ended("r1")))
-	if end := s.node.ended("t1", "r1"); end.State != "finished" || s.agent.Invocations() != 1 {
+	if end := s.next().ended("t1", "r1"); end.State != "finished" || s.agent.Invocations() != 1 {
 		s.Errorf("the first run is %+v, and the agent was called %d times", end, s.agent.Invocations())
 	}
 }

@@ -26,7 +26,7 @@ import (
 func stalledViewerHarmsNobody(s *stage) {
 	const mib, chunk = 1 << 20, 64 << 10
 	viewers, events := 40, 2000
-	if !full {
+	if !s.large() {
 		viewers, events = 15, 1000
 	}
 	s.events = strings.Replace(s.events, "20000", strconv.Itoa(events), 1)
@@ -39,14 +39,14 @@ func stalledViewerHarmsNobody(s *stage) {
 	})
 
 	flood := func(thread string) error {
-		return s.node.tryRun(thread, runRequest{AgentID: "second", RunID: "r1", Messages: json.RawMessage("[]")})
+		return s.next().tryRun(thread, runRequest{AgentID: "second", RunID: "r1", Messages: json.RawMessage("[]")})
 	}
 	s.must(flood("flood-before"))
 	without := s.spread("without", viewers, want)
-	s.node.ended("flood-before", "r1")
-	before := s.node.usage()
+	s.next().ended("flood-before", "r1")
+	before := s.usage()
 	stalled, flooded := s.viewer("with", nil), s.viewer("flood", raw)
-	s.must(stalled.joinWith(&webtest.Options{ReadBuffer: 64 << 10}))
+	s.must(stalled.joinAt(s.next(), &webtest.Options{ReadBuffer: 64 << 10}))
 	s.must(flooded.Join(s.ctx, stalled.client))
 	group := new(errgroup.Group)
 	group.Go(func() error {
@@ -57,16 +57,19 @@ func stalledViewerHarmsNobody(s *stage) {
 	with := s.spread("with", viewers, want)
 	s.must(group.Wait())
 	eventually(s, patience, "the stalled viewer's socket is closed for being slow", func() bool {
-		return strings.Contains(s.node.stderr.String(), "its client does not read")
+		return slices.ContainsFunc(s.all(), func(n *node) bool {
+			return strings.Contains(n.stderr.String(), "its client does not read")
+		})
 	})
-	after := s.node.usage()
-	s.Logf("measured: %s: p99 of %d viewers %s without and %s with a stalled one; RSS at most %d MiB without and %d with",
-		s.Name(), viewers, without, with, before.peak/mib, after.peak/mib)
+	s.Logf("measured: %s: p99 of %d viewers %s without and %s with a stalled one", s.Name(), viewers, without, with)
+	for i, after := range s.usage() {
+		s.Logf("measured: %s: RSS of node %d at most %d MiB without and %d with", s.Name(), i+1, before[i].peak/mib, after.peak/mib)
+		if grown := after.peak - before[i].peak; grown > 64*mib && !underRace {
+			s.Errorf("the memory of node %d grew by %d MiB", i+1, grown/mib)
+		}
+	}
 	if with > 3*without+20*time.Millisecond && !underRace {
 		s.Errorf("p99 is %s with a stalled viewer and %s without", with, without)
-	}
-	if grown := after.peak - before.peak; grown > 64*mib && !underRace {
-		s.Errorf("memory grew by %d MiB", grown/mib)
 	}
 	stalled.client.ResumeReading()
 	if err := stalled.until(webtest.Ended("r1")); err != nil {
@@ -125,7 +128,7 @@ func manyRunsLeaveNothingBehind(s *stage) {
 	switch {
 	case underRace:
 		total, workers = 100, 10
-	case !full:
+	case !s.large():
 		total = 500
 	}
 	if text := os.Getenv("THREADCAST_TEST_RUNS"); text != "" {
@@ -136,11 +139,11 @@ func manyRunsLeaveNothingBehind(s *stage) {
 	each := total / workers
 	var mu sync.Mutex
 	var done int
-	var samples []usage
+	var samples [][]usage
 	group := new(errgroup.Group)
 	for w := range workers {
 		group.Go(func() error {
-			client, err := webtest.Dial(s.ctx, s.node.url, nil)
+			client, err := webtest.Dial(s.ctx, s.next().url, nil)
 			if err != nil {
 				return err
 			}
@@ -162,7 +165,7 @@ func manyRunsLeaveNothingBehind(s *stage) {
 				}
 				mu.Lock()
 				if done++; done%(total/20) == 0 {
-					samples = append(samples, s.node.usage())
+					samples = append(samples, s.usage())
 				}
 				mu.Unlock()
 			}
@@ -171,11 +174,14 @@ func manyRunsLeaveNothingBehind(s *stage) {
 	}
 	began := time.Now()
 	s.must(group.Wait())
-	half, last := samples[len(samples)/2], samples[len(samples)-1]
-	s.Logf("measured: %s: %d runs in %s; after half of them RSS %d MiB, %d threads, %d files; at the end %d MiB, %d, %d",
-		s.Name(), done, time.Since(began), half.rss/mib, half.threads, half.fds, last.rss/mib, last.threads, last.fds)
-	if last.rss > half.rss*5/4+16*mib || last.threads > half.threads+10 || last.fds > half.fds+20 {
-		s.Errorf("the node grows: %+v", samples)
+	s.Logf("measured: %s: %d runs in %s", s.Name(), done, time.Since(began))
+	for i, last := range samples[len(samples)-1] {
+		half := samples[len(samples)/2][i]
+		s.Logf("measured: %s: node %d: after half of the runs RSS %d MiB, %d threads, %d files; at the end %d MiB, %d, %d",
+			s.Name(), i+1, half.rss/mib, half.threads, half.fds, last.rss/mib, last.threads, last.fds)
+		if last.rss > half.rss*5/4+16*mib || last.threads > half.threads+10 || last.fds > half.fds+20 {
+			s.Errorf("node %d grows: %+v", i+1, samples)
+		}
 	}
 	s.checkComplete("many-7-3", each/threadsEach)
 }
@@ -184,8 +190,8 @@ func manyRunsLeaveNothingBehind(s *stage) {
 func (s *stage) checkComplete(thread string, runs int) {
 	s.Helper()
 	last := fmt.Sprintf("r%d", 3+10*(runs-1))
-	s.node.ended(thread, last)
-	batches := s.node.record(thread, "", "compact")
+	s.next().ended(thread, last)
+	batches := s.next().record(thread, "", "compact")
 	verify(s, thread, allEvents(batches))
 	n := 0
 	for i := range runs {
@@ -205,7 +211,7 @@ func threadsAreIsolated(s *stage) {
 	switch {
 	case underRace:
 		threads = 20
-	case !full:
+	case !s.large():
 		threads = 60
 	}
 	name := func(i int) string { return fmt.Sprintf("iso-%03d", i) }
@@ -215,7 +221,7 @@ func threadsAreIsolated(s *stage) {
 		viewers = append(viewers, s.watch(name(i), raw))
 	}
 	for i := range threads / 10 {
-		client, err := webtest.Dial(s.ctx, s.node.url, nil)
+		client, err := webtest.Dial(s.ctx, s.next().url, nil)
 		s.must(err)
 		s.Cleanup(client.Drop)
 		for j := range 10 {
@@ -228,7 +234,7 @@ func threadsAreIsolated(s *stage) {
 		group.Go(func() error { return v.until(webtest.Ended("r1")) })
 	}
 	forEach(threads, threads, func(i int) {
-		if err := s.node.tryRun(name(i), runRequest{RunID: "r1", Messages: json.RawMessage("[]")}); err != nil {
+		if err := s.next().tryRun(name(i), runRequest{RunID: "r1", Messages: json.RawMessage("[]")}); err != nil {
 			s.Error(err)
 		}
 	})

@@ -8,20 +8,20 @@ import (
 	"github.com/threadcast/threadcast/web/webtest"
 )
 
-// The fourth run ends by killing the node. Its lease is one second, so that it is reclaimed soon.
+// The fourth run ends by killing its node. Its lease is short, so that it is reclaimed soon.
 func badRunDoesNotHideTheThread(s *stage) {
 	for _, run := range []string{"r1", "r2", "r3"} {
 		s.run("t1", run)
-		s.node.ended("t1", run)
+		s.next().ended("t1", run)
 	}
-	v := s.watch("t1", raw)
-	s.run("t1", "r4")
+	v := s.watchAt(s.at(1), "t1", raw)
+	s.at(0).startRun("t1", runRequest{RunID: "r4"})
 	await(s, s.agent.Mark("crashNode"), patience, "the fourth run is where the node is killed")
 	s.must(v.until(func(v *webtest.Viewer) bool { r := v.Run("r4"); return r != nil && len(r.Events) == 3 }))
 	s.crash()
-	s.node.ended("t1", "r4")
+	s.next().ended("t1", "r4")
 	s.run("t1", "r5")
-	s.node.ended("t1", "r5")
+	s.next().ended("t1", "r5")
 
 	fresh := s.watch("t1", nil)
 	s.must(fresh.until(webtest.CaughtUp))
@@ -41,7 +41,7 @@ func badRunDoesNotHideTheThread(s *stage) {
 	s.checkEnd(fresh, "r2", "RUN_ERROR", "upstream")
 	s.checkEnd(fresh, "r4", "RUN_ERROR", "lost")
 	for i, want := range []string{"finished", "failed", "finished", "lost", "finished"} {
-		if got := s.node.thread("t1").Runs[i].State; got != want {
+		if got := s.next().thread("t1").Runs[i].State; got != want {
 			s.Errorf("run %d is recorded as %s, not %s", i+1, got, want)
 		}
 	}
@@ -87,7 +87,7 @@ func parallelToolsKeepTheirOrder(s *stage) {
 func eventsKeepTheirRunID(s *stage) {
 	for _, run := range []string{"r1", "r2", "r3"} {
 		s.run("t1", run)
-		s.node.ended("t1", run)
+		s.next().ended("t1", run)
 	}
 	for _, options := range []map[string]any{nil, raw} {
 		v := s.watch("t1", options)
@@ -114,7 +114,7 @@ func eventsKeepTheirRunID(s *stage) {
 
 func repeatedToolStartMakesNoSecondCall(s *stage) {
 	live, stream, sql := s.views()
-	end := s.node.thread("t1").Runs[0]
+	end := s.next().thread("t1").Runs[0]
 	for name, events := range map[string][]json.RawMessage{"live": live, "stream": stream, "SQL": sql} {
 		verify(s, name, events)
 		messages, _ := reduce(s, events)
@@ -144,24 +144,24 @@ func runIDExecutesOnce(s *stage) {
 	var first, again accepted
 	s.must(v.push("run", runRequest{RunID: "r1", Messages: says("u1", "one")}, &first))
 	s.must(v.until(webtest.Ended("r1")))
-	s.node.ended("t1", "r1")
+	s.next().ended("t1", "r1")
 	s.must(v.push("run", runRequest{RunID: "r1", Messages: says("u2", "something else")}, &again))
 	if again != first {
 		s.Errorf("the first answer was %+v, and the second %+v", first, again)
 	}
-	if http := s.node.startRun("t1", runRequest{RunID: "r1", Messages: says("u3", "and again")}); http != first {
+	if http := s.next().startRun("t1", runRequest{RunID: "r1", Messages: says("u3", "and again")}); http != first {
 		s.Errorf("over HTTP the answer was %+v", http)
 	}
 	if n := s.agent.Invocations(); n != 1 {
 		s.Errorf("the agent was called %d times", n)
 	}
-	if info := s.node.thread("t1"); len(info.Runs) != 1 {
+	if info := s.next().thread("t1"); len(info.Runs) != 1 {
 		s.Errorf("the thread has the runs %+v", info.Runs)
 	}
 	other := s.watch("t2", nil)
 	s.must(other.push("run", runRequest{RunID: "r1", Messages: says("u1", "one")}, nil))
 	s.must(other.until(webtest.Ended("r1")))
-	if end := s.node.ended("t2", "r1"); end.State != "finished" || s.agent.Invocations() != 2 {
+	if end := s.next().ended("t2", "r1"); end.State != "finished" || s.agent.Invocations() != 2 {
 		s.Errorf("on another thread the run is %+v, and the agent was called %d times", end, s.agent.Invocations())
 	}
 }
@@ -175,8 +175,8 @@ func staleListsOverwriteNothing(s *stage) {
 		{"r2b", `[{"id":"u1b","role":"user","content":"hi"},{"id":"u2","role":"user","content":"again"},` +
 			`{"id":"u3","role":"user","content":"more"}]`},
 	} {
-		s.node.startRun("t1", runRequest{RunID: run.id, Messages: json.RawMessage(run.messages)})
-		if end := s.node.ended("t1", run.id); end.State != "finished" {
+		s.next().startRun("t1", runRequest{RunID: run.id, Messages: json.RawMessage(run.messages)})
+		if end := s.next().ended("t1", run.id); end.State != "finished" {
 			s.Errorf("run %s is %+v", run.id, end)
 		}
 	}

@@ -28,7 +28,7 @@ func numbers(n int, sep string) string {
 // is past raw. The viewer itself checks that positions only grow, without a hole.
 func handoffHasNoGap(s *stage) {
 	viewers := 100
-	if !full {
+	if !s.large() {
 		viewers = 30
 	}
 	rng := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
@@ -88,9 +88,9 @@ func cursorsAreUnique(s *stage) {
 	if len(run.Events) != 10_004 {
 		s.Fatalf("there are %d events, not 10004", len(run.Events))
 	}
-	s.node.ended("t1", "r1")
+	s.next().ended("t1", "r1")
 	positions := 100
-	if !full {
+	if !s.large() {
 		positions = 15
 	}
 	for range positions {
@@ -102,7 +102,7 @@ func cursorsAreUnique(s *stage) {
 		s.must(back.until(webtest.CaughtUp))
 		same(s, "after "+after, back.Events(), run.Events[k:])
 		back.drop()
-		same(s, "over the API after "+after, allEvents(s.node.record("t1", after, "raw")), run.Events[k:])
+		same(s, "over the API after "+after, allEvents(s.next().record("t1", after, "raw")), run.Events[k:])
 	}
 }
 
@@ -137,8 +137,8 @@ func subscribingTwiceIsHarmless(s *stage) {
 		}
 		got = append(got, f.batch.Events...)
 	}
-	s.node.ended("t1", "r1")
-	same(s, "all memberships together", got, allEvents(s.node.record("t1", "", "raw")))
+	s.next().ended("t1", "r1")
+	same(s, "all memberships together", got, allEvents(s.next().record("t1", "", "raw")))
 }
 
 // upTo is how many events of run 1 there are up to a cursor.
@@ -179,8 +179,8 @@ func connectingStartsNothing(s *stage) {
 	v := s.watch("t1", nil)
 	s.run("t1", "r1")
 	s.must(v.until(webtest.Ended("r1")))
-	s.node.ended("t1", "r1")
-	s.awaitEmptyLog(s.file())
+	s.next().ended("t1", "r1")
+	s.awaitEmptyLog()
 	for _, after := range []string{"0-0", "1-2"} {
 		back := s.viewer("t1", raw)
 		back.Cursor = after
@@ -194,7 +194,7 @@ func connectingStartsNothing(s *stage) {
 		s.Errorf("a thread that never was has %d events and stands at %+v", count(nobody.Viewer), st)
 	}
 	var p problem
-	if code := s.node.do(http.MethodGet, threadPath("never"), nil, &p); code != http.StatusNotFound || p.Code != "not_found" {
+	if code := s.next().do(http.MethodGet, threadPath("never"), nil, &p); code != http.StatusNotFound || p.Code != "not_found" {
 		s.Errorf("the API answers %d %+v for a thread that never was", code, p)
 	}
 	if n := s.agent.Invocations(); n != 1 {
@@ -207,7 +207,7 @@ func connectingStartsNothing(s *stage) {
 // compacted.
 func longRunIsNotTrimmed(s *stage) {
 	deltas := 50_000
-	if !full {
+	if !s.large() {
 		deltas = 10_000
 		s.perform(strings.Replace(s.events, "50000", "10000", 1))
 	}
@@ -233,8 +233,8 @@ func longRunIsNotTrimmed(s *stage) {
 	s.run("t1", "r1")
 	s.must(along.until(p.watchedBy(webtest.Ended("r1"))))
 	s.must(group.Wait())
-	s.node.ended("t1", "r1")
-	s.awaitEmptyLog(s.file())
+	s.next().ended("t1", "r1")
+	s.awaitEmptyLog()
 	s.must(paused.join())
 	s.must(paused.until(webtest.Ended("r1")))
 	if paused.Resets != 1 {
@@ -243,7 +243,7 @@ func longRunIsNotTrimmed(s *stage) {
 	want := strings.Repeat("x", deltas)
 	for name, events := range map[string][]json.RawMessage{
 		"the viewer who read along": along.Events(), "the one who came late": late.Events(),
-		"the one who paused": paused.Events(), "SQL": allEvents(s.node.record("t1", "", "compact")),
+		"the one who paused": paused.Events(), "SQL": allEvents(s.next().record("t1", "", "compact")),
 	} {
 		if got := text(s, events, "m1"); got != want {
 			s.Errorf("%s has %d x, not %d", name, len(got), deltas)
@@ -301,7 +301,7 @@ func badCursorsGetTypedAnswers(s *stage) {
 	v := s.watch("t1", nil)
 	s.run("t1", "r1")
 	s.must(v.until(webtest.Ended("r1")))
-	s.node.ended("t1", "r1")
+	s.next().ended("t1", "r1")
 	s.must(s.watch("t2", nil).push("run", runRequest{RunID: "other", Messages: json.RawMessage("[]")}, nil))
 	for name, test := range map[string]struct {
 		after any
@@ -346,7 +346,7 @@ func badCursorsGetTypedAnswers(s *stage) {
 // answerTo joins t1 after a position and says what the server made of it.
 func (s *stage) answerTo(after any) string {
 	s.Helper()
-	client, err := webtest.Dial(s.ctx, s.node.url, nil)
+	client, err := webtest.Dial(s.ctx, s.next().url, nil)
 	s.must(err)
 	defer client.Drop()
 	ch, err := client.Join(s.ctx, "thread:t1", map[string]any{"after": after})
@@ -380,7 +380,7 @@ func (s *stage) answerOverHTTP(after string) string {
 		problem
 		Batches []batch `json:"batches"`
 	}
-	s.node.do(http.MethodGet, threadPath("t1")+"/events?after="+url.QueryEscape(after), nil, &page)
+	s.next().do(http.MethodGet, threadPath("t1")+"/events?after="+url.QueryEscape(after), nil, &page)
 	if page.Code != "" {
 		return page.Code
 	}
@@ -393,7 +393,7 @@ func returningViewerLearnsTheEnd(s *stage) {
 	s.must(v.until(has(3)))
 	v.drop()
 	s.agent.Release("go")
-	s.node.ended("t1", "r1")
+	s.next().ended("t1", "r1")
 	s.must(v.join())
 	s.must(v.until(webtest.CaughtUp))
 	want := []string{
@@ -416,7 +416,7 @@ func returningViewerLearnsTheEnd(s *stage) {
 		s.Errorf("without a cursor come %v", types(s, fresh.Events()))
 	}
 	s.checkFinished(fresh)
-	if info := s.node.thread("t1"); info.State != "finished" || info.Status.Running {
+	if info := s.next().thread("t1"); info.State != "finished" || info.Status.Running {
 		s.Errorf("the API says %+v", info)
 	}
 }

@@ -9,30 +9,38 @@ import (
 	"regexp"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
+	"github.com/threadcast/threadcast/persistence/redislog/redistest"
 	"github.com/threadcast/threadcast/runner/agenttest"
 	"github.com/threadcast/threadcast/runner/agui"
 	"github.com/threadcast/threadcast/web/webtest"
 )
 
-// stage is where a replay case is played: a node, and the agent of the case behind HTTP.
+// stage is where a replay case is played: one node or several, and the agent of the case behind HTTP.
 type stage struct {
 	*testing.T
 	ctx    context.Context
 	id     string // of the case
 	agent  *agenttest.Server
-	node   *node
 	events string // the case's agentEvents
 	script agenttest.Case
+
+	place  deployment
+	shared *cluster // what several nodes share, or one has in Redis; nil if all is in the node's file
+	prefix string   // of the keys in Redis
+	node   *node    // the first
+	others []*node
+	turns  atomic.Int64
 
 	mu      sync.Mutex
 	viewers []*viewer // all there were
 }
 
-// newStage sets the stage. The node's agent "scripted" plays the case's agentEvents as they are written; another, "second",
+// newStage sets the stage. The nodes' agent "scripted" plays the case's agentEvents as they are written; another, "second",
 // plays what a case may give it.
-func newStage(t *testing.T, id string, flags []string) *stage {
+func newStage(t *testing.T, id string) *stage {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	var file struct {
@@ -44,10 +52,20 @@ func newStage(t *testing.T, id string, flags []string) *stage {
 	}
 	s := &stage{T: t, ctx: ctx, id: id, events: string(file.AgentEvents), agent: agenttest.NewServer(t)}
 	s.perform(s.events)
-	agents := []string{"--agent", "scripted=agui:" + s.agent.URL("scripted"), "--agent", "second=agui:" + s.agent.URL("second")}
-	s.node = start(t, append(agents, flags...)...)
 	return s
 }
+
+// open starts the nodes of the stage.
+func (s *stage) open(d deployment, redis *redistest.Server, flags []string) {
+	s.Helper()
+	agents := []string{"--agent", "scripted=agui:" + s.agent.URL("scripted"), "--agent", "second=agui:" + s.agent.URL("second")}
+	s.place = d
+	d.open(s, redis, append(agents, flags...))
+}
+
+// large tells whether the case is played in its full size: with the tag integration, on one node that has nothing beside it.
+// Elsewhere it is the same in the short form.
+func (s *stage) large() bool { return full && s.shared == nil }
 
 // perform makes the agent play other agentEvents from now on.
 func (s *stage) perform(events string) {
@@ -77,14 +95,7 @@ func (s *stage) must(err error) {
 // run starts a run over the API.
 func (s *stage) run(thread, run string) accepted {
 	s.Helper()
-	return s.node.startRun(thread, runRequest{RunID: run})
-}
-
-// crash kills the node as kill -9 does, and starts it again on the same database and port.
-func (s *stage) crash(flags ...string) {
-	s.Helper()
-	s.node.kill()
-	s.node = s.node.restart(flags...)
+	return s.next().startRun(thread, runRequest{RunID: run})
 }
 
 // raw are the options of a viewer who takes events as they were emitted; others take what is past compacted.
@@ -109,16 +120,23 @@ func (s *stage) viewer(thread string, options map[string]any) *viewer {
 // watch returns a viewer that has joined.
 func (s *stage) watch(thread string, options map[string]any) *viewer {
 	s.Helper()
+	return s.watchAt(s.next(), thread, options)
+}
+
+// watchAt is watch on a node of one's choice.
+func (s *stage) watchAt(n *node, thread string, options map[string]any) *viewer {
+	s.Helper()
 	v := s.viewer(thread, options)
-	s.must(v.join())
+	s.must(v.joinAt(n, nil))
 	return v
 }
 
-// join opens a socket and joins from where the viewer is.
-func (v *viewer) join() error { return v.joinWith(nil) }
+// join opens a socket to the node whose turn it is, and joins from where the viewer is.
+func (v *viewer) join() error { return v.joinAt(v.s.next(), nil) }
 
-func (v *viewer) joinWith(opts *webtest.Options) error {
-	client, err := webtest.Dial(v.s.ctx, v.s.node.url, opts)
+// joinAt joins as join does, on a node of one's choice.
+func (v *viewer) joinAt(n *node, opts *webtest.Options) error {
+	client, err := webtest.Dial(v.s.ctx, n.url, opts)
 	if err != nil {
 		return fmt.Errorf("open a socket: %w", err)
 	}
@@ -344,8 +362,8 @@ func (s *stage) views() (live, stream, sql []json.RawMessage) {
 	v := s.watch("t1", raw)
 	s.run("t1", "r1")
 	s.must(v.until(webtest.Ended("r1")))
-	s.node.ended("t1", "r1")
-	return v.Run("r1").Events, allEvents(s.node.record("t1", "", "raw")), allEvents(s.node.record("t1", "", "compact"))
+	s.next().ended("t1", "r1")
+	return v.Run("r1").Events, allEvents(s.next().record("t1", "", "raw")), allEvents(s.next().record("t1", "", "compact"))
 }
 
 // progress lets goroutines wait until a run has come to a certain event.

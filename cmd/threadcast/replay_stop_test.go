@@ -20,7 +20,7 @@ func stopFreesTheThread(s *stage) {
 	s.agent.Handle("scripted", s.script.Runs[0])
 	s.agent.Handle("second", s.script.Runs[1])
 	delays := append(rangeMs(0, 50), 200*time.Millisecond)
-	if !full {
+	if !s.large() {
 		delays = []time.Duration{0, time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond,
 			20 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond}
 	}
@@ -55,7 +55,7 @@ func (s *stage) stopAfter(thread string, d time.Duration) {
 		s.Fatalf("%s: after the stop: %v", thread, err)
 	}
 	s.must(v.until(webtest.Ended("r2"))) // the viewer refuses events of r1 after its terminal
-	s.node.ended(thread, "r2")
+	s.next().ended(thread, "r2")
 	verify(s, thread, v.Events())
 	for run, want := range map[string]string{"r1": "old ", "r2": "new"} {
 		for _, data := range v.Run(run).Events {
@@ -64,7 +64,7 @@ func (s *stage) stopAfter(thread string, d time.Duration) {
 			}
 		}
 	}
-	info := s.node.thread(thread)
+	info := s.next().thread(thread)
 	if info.Runs[0].State != "stopped" || info.Runs[1].State != "finished" {
 		s.Errorf("%s: the runs are recorded as %+v", thread, info.Runs)
 	}
@@ -72,19 +72,19 @@ func (s *stage) stopAfter(thread string, d time.Duration) {
 
 // The wait after A has left is one of a hundred further events (2 s), in the short form of twenty.
 func stopWorksFromAnywhere(s *stage) {
-	a, b, c := s.watch("t1", nil), s.watch("t1", nil), s.watch("t1", raw)
+	a, b, c := s.watchAt(s.at(0), "t1", nil), s.watchAt(s.at(1), "t1", nil), s.watchAt(s.at(2), "t1", raw)
 	s.must(a.push("run", runRequest{RunID: "r1", Messages: json.RawMessage("[]")}, nil))
 	s.must(b.until(has(5)))
 	a.drop()
 	more := 100
-	if !full {
+	if !s.large() {
 		more = 20
 	}
 	s.must(b.until(has(count(b.Viewer) + more)))
 	if st := b.status(); !st.Running {
 		s.Fatalf("after its starter left the run stands at %+v", st)
 	}
-	d := s.watch("t1", map[string]any{"from": "now"})
+	d := s.watchAt(s.at(2), "t1", map[string]any{"from": "now"})
 	var stopped struct {
 		Stopped bool
 		Cursor  string
@@ -104,16 +104,17 @@ func stopWorksFromAnywhere(s *stage) {
 		}
 		verify(s, "a viewer", events)
 	}
-	if end := s.node.ended("t1", "r1"); end.State != "stopped" || end.StoppedBy != "127.0.0.1" || end.End != stopped.Cursor {
+	if end := s.next().ended("t1", "r1"); end.State != "stopped" || end.StoppedBy != "127.0.0.1" || end.End != stopped.Cursor {
 		s.Errorf("the run is recorded as %+v", end)
 	}
-	// What is running shows in the log when the node shuts down. Deleting waits until nothing of the thread is left.
-	if code := s.node.do(http.MethodDelete, threadPath("t1"), nil, nil); code != http.StatusNoContent {
+	// What is running shows in the log when a node shuts down. Deleting waits until nothing of the thread is left.
+	if code := s.next().do(http.MethodDelete, threadPath("t1"), nil, nil); code != http.StatusNoContent {
 		s.Errorf("deleting was answered with %d", code)
 	}
-	s.node.term()
-	if code := s.node.wait(patience); code != 0 || !strings.Contains(s.node.stderr.String(), `msg="shutting down" runs=0`) {
-		s.Errorf("the node ended with code %d and said %s", code, s.node.stderr)
+	for i, log := range s.shutDown() {
+		if !strings.Contains(log, `msg="shutting down" runs=0`) {
+			s.Errorf("node %d said %s", i+1, log)
+		}
 	}
 }
 
@@ -132,12 +133,12 @@ func nothingFollowsTheTerminal(s *stage) {
 		}
 		s.must(v.until(webtest.Ended(run)))
 		hungUp(s, s.agent, run, patience)
-		s.node.ended("t1", run)
+		s.next().ended("t1", run)
 	}
 	s.must(v.push("sync", map[string]any{}, nil))
 	s.must(v.until(func(v *webtest.Viewer) bool { return v.CaughtUp == 2 })) // nothing came after the last terminal
 	for name, events := range map[string][]json.RawMessage{
-		"live": v.Events(), "stream": allEvents(s.node.record("t1", "", "raw")), "SQL": allEvents(s.node.record("t1", "", "compact")),
+		"live": v.Events(), "stream": allEvents(s.next().record("t1", "", "raw")), "SQL": allEvents(s.next().record("t1", "", "compact")),
 	} {
 		verify(s, name, events)
 		for _, data := range events {
@@ -146,7 +147,7 @@ func nothingFollowsTheTerminal(s *stage) {
 			}
 		}
 	}
-	for _, r := range s.node.thread("t1").Runs {
+	for _, r := range s.next().thread("t1").Runs {
 		if r.State != "stopped" || r.Code != "" {
 			s.Errorf("run %s is recorded as %+v", r.RunID, r)
 		}
@@ -160,7 +161,7 @@ func deletionEndsTheRun(s *stage) {
 		s.must(v.until(has(20)))
 	}
 	old := viewers[0].Cursor
-	if code := s.node.do(http.MethodDelete, threadPath("t1"), nil, nil); code != http.StatusNoContent {
+	if code := s.next().do(http.MethodDelete, threadPath("t1"), nil, nil); code != http.StatusNoContent {
 		s.Fatalf("deleting was answered with %d", code)
 	}
 	hungUp(s, s.agent, "r1", time.Second)
@@ -171,10 +172,10 @@ func deletionEndsTheRun(s *stage) {
 		}
 	}
 	var p problem
-	if code := s.node.do(http.MethodGet, threadPath("t1"), nil, &p); code != http.StatusNotFound {
+	if code := s.next().do(http.MethodGet, threadPath("t1"), nil, &p); code != http.StatusNotFound {
 		s.Errorf("the deleted thread is answered with %d", code)
 	}
-	if code := s.node.do(http.MethodGet, threadPath("t1")+"/events", nil, &p); code != http.StatusNotFound || p.Code != "not_found" {
+	if code := s.next().do(http.MethodGet, threadPath("t1")+"/events", nil, &p); code != http.StatusNotFound || p.Code != "not_found" {
 		s.Errorf("its events are answered with %d %+v", code, p)
 	}
 	s.checkOnlyATombstone("t1")
@@ -188,7 +189,7 @@ func deletionEndsTheRun(s *stage) {
 	}
 	s.must(fresh.push("run", runRequest{RunID: "r1", Messages: json.RawMessage("[]")}, nil))
 	s.must(fresh.until(webtest.Ended("r1")))
-	s.node.ended("t1", "r1")
+	s.next().ended("t1", "r1")
 	if got := types(s, fresh.Events()); !slices.Equal(got, []string{"RUN_STARTED", "RUN_FINISHED"}) || fresh.Runs[0].Number < 2 {
 		s.Errorf("the new thread has %v as run %d", got, fresh.Runs[0].Number)
 	}
