@@ -76,7 +76,7 @@ func TestVectorsOfEnforcementPass(t *testing.T) {
 				if diff := cmp.Diff(live, s.replay(t, "thread-1")); diff != "" {
 					t.Errorf("replayed (-live +replayed):\n%s", diff)
 				}
-				if err := s.runner.Delete(t.Context(), "thread-1", "test"); err != nil {
+				if err := s.next().runner.Delete(t.Context(), "thread-1", "test"); err != nil {
 					t.Fatal(err)
 				}
 			})
@@ -129,7 +129,7 @@ func emittingRaw(events []json.RawMessage) []agenttest.Step {
 // record runs the agent to its end and returns the events as a viewer got them who was there from the beginning.
 func (s *stack) record(t *testing.T, id thread.ID, run thread.RunID) [][]byte {
 	t.Helper()
-	acc, err := s.runner.Run(t.Context(), thread.Request{Thread: id, RunID: run, Input: func(run thread.RunID) ([]byte, error) {
+	acc, err := s.next().runner.Run(t.Context(), thread.Request{Thread: id, RunID: run, Input: func(run thread.RunID) ([]byte, error) {
 		return []byte(`{"threadId":"` + string(id) + `","runId":"` + string(run) + `","messages":[]}`), nil
 	}})
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *stack) follow(t *testing.T, id thread.ID, after thread.Cursor) [][]byte
 	t.Helper()
 	var events [][]byte
 	o := &origin{T: t, stack: s}
-	o.connectWith(s.hub, id, hub.Options{After: after, Replay: hub.Raw}, func(b hub.Batch) bool {
+	o.connectWith(s.next().hub, id, hub.Options{After: after, Replay: hub.Raw}, func(b hub.Batch) bool {
 		events = append(events, b.Events...)
 		if len(events) == 0 {
 			return false
@@ -161,7 +161,7 @@ func (s *stack) replay(t *testing.T, id thread.ID) [][]byte {
 	t.Helper()
 	var events [][]byte
 	o := &origin{T: t, stack: s}
-	o.connectWith(s.hub, id, hub.Options{}, func(b hub.Batch) bool {
+	o.connectWith(s.next().hub, id, hub.Options{}, func(b hub.Batch) bool {
 		events = append(events, b.Events...)
 		return b.Kind == hub.CaughtUp
 	})

@@ -48,7 +48,7 @@ func losslessInput() []byte {
 // runLossless starts the run of losslessEvents on losslessInput.
 func runLossless(t *testing.T, s *stack) {
 	t.Helper()
-	_, err := s.runner.Run(t.Context(), thread.Request{
+	_, err := s.next().runner.Run(t.Context(), thread.Request{
 		Thread: "t", RunID: "r1", Input: func(thread.RunID) ([]byte, error) { return losslessInput(), nil },
 	})
 	if err != nil {
@@ -139,14 +139,14 @@ func TestWhatIsNotUTF8IsRefused(t *testing.T) {
 	onEveryStack(t, func(t *testing.T, open func(runner.Agent, runner.Config) *stack) {
 		s := open(mockAgent(), runner.Config{})
 		for _, text := range losslesstest.NotUTF8() {
-			_, err := s.runner.Run(t.Context(), thread.Request{Thread: "t", RunID: "r1", Input: func(thread.RunID) ([]byte, error) {
+			_, err := s.next().runner.Run(t.Context(), thread.Request{Thread: "t", RunID: "r1", Input: func(thread.RunID) ([]byte, error) {
 				return []byte(`{"threadId":"t","runId":"r1","messages":[],"state":` + text.JSON + `}`), nil
 			}})
 			if !errors.Is(err, thread.ErrBadInput) {
 				t.Errorf("%s: %v", text.Name, err)
 			}
 		}
-		if running, err := s.runner.IsRunning(t.Context(), "t"); err != nil || running {
+		if running, err := s.next().runner.IsRunning(t.Context(), "t"); err != nil || running {
 			t.Errorf("it is running: %v, %v", running, err)
 		}
 		if events := s.record(t, "t", "r1"); len(events) != 5 {

@@ -116,7 +116,7 @@ func longRunIsWhole(o *origin) {
 		return err == nil && head.Seq == n+1
 	})
 	seen := 0
-	o.connectWith(o.hub, "long", hub.Options{After: acc.Cursor, Replay: hub.Raw}, func(b hub.Batch) bool {
+	o.connectWith(o.next().hub, "long", hub.Options{After: acc.Cursor, Replay: hub.Raw}, func(b hub.Batch) bool {
 		for _, e := range b.Events {
 			if want := fmt.Sprintf(`{"type":"CUSTOM","name":"n","value":%d}`, seen-1); seen > 0 && seen <= n && string(e) != want {
 				o.Errorf("event %d is %s", seen, e)
@@ -142,7 +142,7 @@ func eachEventOnce(o *origin) {
 	input := []string{`{"id":"u1","role":"user","content":"one"}`, call, `{"id":"u2","role":"user","content":"two"}`}
 	var lines []string
 	o.runToArray("viewed", "r1", agent, input[:2]...)
-	o.connectWith(o.hub, "viewed", hub.Options{}, func(b hub.Batch) bool {
+	o.connectWith(o.next().hub, "viewed", hub.Options{}, func(b hub.Batch) bool {
 		for _, raw := range b.Events {
 			switch e := parseOrigin(o, raw); e.Type {
 			case "RUN_STARTED":

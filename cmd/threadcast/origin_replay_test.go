@@ -22,7 +22,7 @@ func connectDuringActiveRun(o *origin) {
 	<-slow.Mark("begun")
 	connected := make(chan []originEvent, 1)
 	go func() { connected <- o.connect("t6") }()
-	eventually(o, patience, "somebody watches the thread", func() bool { return o.hub.Watched() == 1 })
+	eventually(o, patience, "somebody watches the thread", func() bool { return o.watched() > 0 })
 	slow.Release("finish")
 	events := await(o, connected, patience, "the connection ends with the run")
 	expect(o, "events", "RUN_STARTED RUN_FINISHED", typesOf(events))
@@ -50,7 +50,7 @@ func handleConcurrentConnections(o *origin) {
 	for i := range seen {
 		all.Go(func() { seen[i] = typesOf(o.connect("concurrent")) })
 	}
-	eventually(o, patience, "somebody watches the thread", func() bool { return o.hub.Watched() == 1 })
+	eventually(o, patience, "somebody watches the thread", func() bool { return o.watched() > 0 })
 	slow.Release("finish")
 	want := typesOf(o.toArray("concurrent", acc))
 	all.Wait()

@@ -69,7 +69,7 @@ func handleStop(o *origin) {
 	}
 	before := len(o.entries("t7"))
 	agent.Release("never")
-	eventually(o, patience, "the agent has returned", func() bool { return o.runner.Abandoned() == 0 })
+	eventually(o, patience, "the agent has returned", func() bool { return o.abandoned() == 0 })
 	expect(o, "entries after the agent went on", before, len(o.entries("t7"))) // O4
 
 	events := o.toArray("t7", acc)

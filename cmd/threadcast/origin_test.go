@@ -122,6 +122,7 @@ func (c *originCast) play(ctx context.Context, in runner.Input, emit func([]byte
 	return agent.Run(ctx, in, emit)
 }
 
+// newOrigin returns the facade on what open opens. Where that is several nodes, each verb goes to the next.
 func newOrigin(t *testing.T, form originForm, open func(runner.Agent, runner.Config) *stack) *origin {
 	o := &origin{T: t, form: form, cast: &originCast{agents: map[thread.RunID]runner.Agent{}}}
 	o.stack = open(agenttest.Func(o.cast.play), o.config())
@@ -171,7 +172,7 @@ func (o *origin) run(id thread.ID, run thread.RunID, agent runner.Agent, message
 
 func (o *origin) tryRun(id thread.ID, run thread.RunID, agent runner.Agent, messages ...string) (thread.Accepted, error) {
 	o.cast.give(run, agent)
-	return o.runner.Run(o.Context(), thread.Request{Thread: id, RunID: run, Input: func(run thread.RunID) ([]byte, error) {
+	return o.next().runner.Run(o.Context(), thread.Request{Thread: id, RunID: run, Input: func(run thread.RunID) ([]byte, error) {
 		return fmt.Appendf(nil, `{"threadId":%q,"runId":%q,"messages":[%s]}`, id, run, strings.Join(messages, ",")), nil
 	}})
 }
@@ -199,7 +200,7 @@ func (o *origin) connectWith(h *hub.Hub, id thread.ID, opts hub.Options, done fu
 func (o *origin) toArray(id thread.ID, acc thread.Accepted) []originEvent {
 	o.Helper()
 	var events []originEvent
-	o.connectWith(o.hub, id, hub.Options{After: acc.Cursor, Replay: hub.Raw}, func(b hub.Batch) bool {
+	o.connectWith(o.next().hub, id, hub.Options{After: acc.Cursor, Replay: hub.Raw}, func(b hub.Batch) bool {
 		for _, e := range b.Events {
 			events = append(events, parseOrigin(o, e))
 		}
@@ -228,7 +229,7 @@ func (o *origin) saved(id thread.ID, run thread.RunID) {
 
 // connect is the verb: what was there, and then the run that is active, to its end. A connection of ours goes on to the
 // next run; what the origin's ended at is where this one is left.
-func (o *origin) connect(id thread.ID) []originEvent { o.Helper(); return o.connectTo(o.stack, id) }
+func (o *origin) connect(id thread.ID) []originEvent { o.Helper(); return o.connectTo(o.next(), id) }
 
 func (o *origin) connectTo(s *stack, id thread.ID) []originEvent {
 	o.Helper()
@@ -268,7 +269,7 @@ func (o *origin) shown(raw []byte) [][]byte {
 // isRunning is the verb.
 func (o *origin) isRunning(id thread.ID) bool {
 	o.Helper()
-	running, err := o.runner.IsRunning(o.Context(), id)
+	running, err := o.next().runner.IsRunning(o.Context(), id)
 	if err != nil {
 		o.Fatal(err)
 	}
@@ -278,7 +279,7 @@ func (o *origin) isRunning(id thread.ID) bool {
 // stop is the verb.
 func (o *origin) stop(id thread.ID) bool {
 	o.Helper()
-	st, err := o.runner.Stop(o.Context(), id, "", "user")
+	st, err := o.next().runner.Stop(o.Context(), id, "", "user")
 	if err != nil {
 		o.Fatal(err)
 	}

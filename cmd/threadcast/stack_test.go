@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,8 +49,13 @@ var logKinds = []struct {
 // openRedis returns a log on a Redis server of its own.
 func openRedis(t testing.TB, _ database) logtest.Log {
 	t.Helper()
-	redistest.Need(t)
-	dial, err := redislog.ParseURL(redistest.Run(t, redistest.Config{}).URL())
+	return openRedisAt(t, redistest.Run(t, redistest.Config{}).URL())
+}
+
+// openRedisAt returns a log on a Redis server.
+func openRedisAt(t testing.TB, url string) logtest.Log {
+	t.Helper()
+	dial, err := redislog.ParseURL(url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +75,7 @@ var databaseKinds = []struct {
 	{"SQLite in memory", func(t testing.TB) database {
 		return newDatabase(t, connect(t, "file::memory:?_txlock=immediate"))
 	}},
-	{"Postgres", openPostgres},
+	{"Postgres", func(t testing.TB) database { return openPostgres(t, pgtest.Database(t)) }},
 }
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -106,10 +112,10 @@ func openDatabase(t testing.TB, dir string) database {
 	return database{History: past, rows: rowsOf(t, file.Writer()), file: file}
 }
 
-// openPostgres returns the history in a Postgres database of its own, as the program has it.
-func openPostgres(t testing.TB) database {
+// openPostgres returns the history in a Postgres database, as the program has it.
+func openPostgres(t testing.TB, url string) database {
 	t.Helper()
-	pool, err := postgres.Open(t.Context(), pgtest.Database(t), postgres.Options{})
+	pool, err := postgres.Open(t.Context(), url, postgres.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +170,8 @@ func rowsOf(t testing.TB, conn *sql.DB) *gorm.DB {
 	return db
 }
 
-// stack is a runner and a hub on a live log and a database, put together as the program does it.
+// stack is a runner and a hub on a live log and a database, put together as the program does it. It may be one of several
+// that share their log and database, as the nodes of a cluster do.
 type stack struct {
 	t      testing.TB
 	log    logtest.Log
@@ -174,7 +181,39 @@ type stack struct {
 	hub    *hub.Hub
 	again  func() *stack // another one on the same database, with an empty live log
 
+	peers   []*stack // all that share the log and the database, this one included; nil if it is alone
+	turns   atomic.Int64
 	closing sync.Once
+}
+
+// all are the stacks that share this one's log and database.
+func (s *stack) all() []*stack {
+	if s.peers == nil {
+		return []*stack{s}
+	}
+	return s.peers
+}
+
+// next is the stack that is asked next: each in its turn, so that what belongs together comes from different ones.
+func (s *stack) next() *stack {
+	all := s.all()
+	return all[int(s.turns.Add(1)-1)%len(all)]
+}
+
+// watched is how many threads the hubs watch.
+func (s *stack) watched() (n int) {
+	for _, each := range s.all() {
+		n += each.hub.Watched()
+	}
+	return n
+}
+
+// abandoned is how many agents are left to themselves.
+func (s *stack) abandoned() (n int) {
+	for _, each := range s.all() {
+		n += each.runner.Abandoned()
+	}
+	return n
 }
 
 // newStack starts one. Its agent is the only one there is.
@@ -225,8 +264,29 @@ func (s *stack) close() {
 	})
 }
 
-// onEveryStack runs a test on every live log with every database.
+// openCluster starts three stacks that share a Redis server and a Postgres database, each with a log and a history of its
+// own, and returns the first.
+func openCluster(t testing.TB, agent runner.Agent, cfg runner.Config) *stack {
+	t.Helper()
+	redis, url := redistest.Run(t, redistest.Config{}).URL(), pgtest.Database(t)
+	var peers []*stack
+	for range 3 {
+		peers = append(peers, newStack(t, openRedisAt(t, redis), openPostgres(t, url), agent, cfg))
+	}
+	first := peers[0]
+	first.peers = peers
+	first.again = func() *stack {
+		return newStack(t, openRedis(t, first.past), openPostgres(t, url), agent, cfg)
+	}
+	return first
+}
+
+// onEveryStack runs a test on every live log with every database, and on three nodes that share theirs.
 func onEveryStack(t *testing.T, test func(t *testing.T, open func(runner.Agent, runner.Config) *stack)) {
+	t.Run("three nodes", func(t *testing.T) {
+		t.Parallel()
+		test(t, func(agent runner.Agent, cfg runner.Config) *stack { return openCluster(t, agent, cfg) })
+	})
 	for _, l := range logKinds {
 		for _, d := range databaseKinds {
 			t.Run(l.name+" and "+d.name, func(t *testing.T) {
