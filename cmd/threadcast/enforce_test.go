@@ -33,55 +33,83 @@ func readVectors[T any](t *testing.T, file string) (cases []T) {
 // byte (AG-UI 1.0, section 10). Only malformed values that the runner's own tracking reads fail their run; they are
 // listed.
 func TestVectorsOfEnforcementPass(t *testing.T) {
-	type vector struct {
-		Name    string
-		Input   []json.RawMessage
-		Fatal   bool
-		FailsAt int
+	vectors := enforceVectors(t)
+	onEveryStack(t, func(t *testing.T, open func(runner.Agent, runner.Config) *stack) {
+		s := open(agenttest.New(enforceScripts(t, vectors)...), runner.Config{})
+		checkEnforcement(t, s, vectors)
+	})
+}
+
+const enforceFile = "enforce/handpicked.json"
+
+// enforceVector is what an agent may send, and what a stage that enforces would make of it.
+type enforceVector struct {
+	Name    string
+	Input   []json.RawMessage
+	Fatal   bool
+	FailsAt int
+}
+
+func enforceVectors(t *testing.T) []enforceVector {
+	t.Helper()
+	vectors := readVectors[enforceVector](t, enforceFile)
+	if len(vectors) != 50 {
+		t.Fatalf("%d vectors were read", len(vectors))
 	}
+	return vectors
+}
+
+// enforceScripts are the agent's scripts for the first run, for the second...
+func enforceScripts(t *testing.T, vectors []enforceVector) (scripts [][]agenttest.Step) {
+	t.Helper()
+	for _, c := range vectors {
+		before, _ := preamble(t, c.Input[0])
+		scripts = append(scripts, emittingRaw(append(before, c.Input...)))
+	}
+	return scripts
+}
+
+// place is where vectors are played.
+type place interface {
+	// record runs the agent to its end and returns the events as a viewer got them who was there from the beginning.
+	record(t *testing.T, id thread.ID, run thread.RunID) [][]byte
+	// replay returns the events of a thread's finished runs as a viewer gets them who comes later.
+	replay(t *testing.T, id thread.ID) [][]byte
+	// remove deletes a thread.
+	remove(t *testing.T, id thread.ID)
+}
+
+// checkEnforcement plays the vectors, for each of which the agent has a script.
+func checkEnforcement(t *testing.T, p place, vectors []enforceVector) {
+	t.Helper()
 	listed := map[string]bool{}
 	for _, d := range readVectors[struct{ Case string }](t, "differences.json") {
 		listed[d.Case] = true
 	}
-	const file = "enforce/handpicked.json"
-	cases := readVectors[vector](t, file)
-	if len(cases) != 50 {
-		t.Fatalf("%d vectors were read", len(cases))
+	for _, c := range vectors {
+		t.Run(c.Name, func(t *testing.T) {
+			before, run := preamble(t, c.Input[0])
+			live := p.record(t, "thread-1", run)
+			passed := 0
+			for i, e := range c.Input {
+				if len(before)+i < len(live) && passes(e, live[len(before)+i]) {
+					passed++
+				}
+			}
+			switch refused := passed < len(c.Input); {
+			case refused && !listed[enforceFile+" "+c.Name]:
+				t.Errorf("%d of %d events passed:\n%s\nsent:\n%s", passed, len(c.Input), bytes.Join(live, []byte("\n")), c.Input)
+			case !refused && listed[enforceFile+" "+c.Name]:
+				t.Error("it passes; take it off the list")
+			case refused && (!c.Fatal || passed != c.FailsAt || !bytes.Contains(live[len(live)-1], []byte(`"code":"bad_event"`))):
+				t.Errorf("the run fails at event %d with %s", passed, live[len(live)-1])
+			}
+			if diff := cmp.Diff(live, p.replay(t, "thread-1")); diff != "" {
+				t.Errorf("replayed (-live +replayed):\n%s", diff)
+			}
+			p.remove(t, "thread-1")
+		})
 	}
-	onEveryStack(t, func(t *testing.T, open func(runner.Agent, runner.Config) *stack) {
-		var scripts [][]agenttest.Step // of the first run, of the second...
-		for _, c := range cases {
-			before, _ := preamble(t, c.Input[0])
-			scripts = append(scripts, emittingRaw(append(before, c.Input...)))
-		}
-		s := open(agenttest.New(scripts...), runner.Config{})
-		for _, c := range cases {
-			t.Run(c.Name, func(t *testing.T) {
-				before, run := preamble(t, c.Input[0])
-				live := s.record(t, "thread-1", run)
-				passed := 0
-				for i, e := range c.Input {
-					if len(before)+i < len(live) && passes(e, live[len(before)+i]) {
-						passed++
-					}
-				}
-				switch refused := passed < len(c.Input); {
-				case refused && !listed[file+" "+c.Name]:
-					t.Errorf("%d of %d events passed:\n%s\nsent:\n%s", passed, len(c.Input), bytes.Join(live, []byte("\n")), c.Input)
-				case !refused && listed[file+" "+c.Name]:
-					t.Error("it passes; take it off the list")
-				case refused && (!c.Fatal || passed != c.FailsAt || !bytes.Contains(live[len(live)-1], []byte(`"code":"bad_event"`))):
-					t.Errorf("the run fails at event %d with %s", passed, live[len(live)-1])
-				}
-				if diff := cmp.Diff(live, s.replay(t, "thread-1")); diff != "" {
-					t.Errorf("replayed (-live +replayed):\n%s", diff)
-				}
-				if err := s.next().runner.Delete(t.Context(), "thread-1", "test"); err != nil {
-					t.Fatal(err)
-				}
-			})
-		}
-	})
 }
 
 // preamble returns what has to come before an event so that it is legal, and the run that it belongs to.
@@ -126,7 +154,13 @@ func emittingRaw(events []json.RawMessage) []agenttest.Step {
 	return steps
 }
 
-// record runs the agent to its end and returns the events as a viewer got them who was there from the beginning.
+func (s *stack) remove(t *testing.T, id thread.ID) {
+	t.Helper()
+	if err := s.next().runner.Delete(t.Context(), id, "test"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (s *stack) record(t *testing.T, id thread.ID, run thread.RunID) [][]byte {
 	t.Helper()
 	acc, err := s.next().runner.Run(t.Context(), thread.Request{Thread: id, RunID: run, Input: func(run thread.RunID) ([]byte, error) {
@@ -156,7 +190,6 @@ func (s *stack) follow(t *testing.T, id thread.ID, after thread.Cursor) [][]byte
 	return events
 }
 
-// replay returns the events of a thread's finished runs as a viewer gets them who comes later.
 func (s *stack) replay(t *testing.T, id thread.ID) [][]byte {
 	t.Helper()
 	var events [][]byte

@@ -48,24 +48,22 @@ func TestReplayCases(t *testing.T) {
 	})
 }
 
+var applyFiles = []string{"apply/replay-safe.json", "apply/reference-divergence.json"}
+
+// applyVector is a stream of events and what it amounts to, for who begins with nothing or with what is initial.
+type applyVector struct {
+	Name                          string
+	InitialMessages, InitialState json.RawMessage
+	Events                        []json.RawMessage
+	Messages, State               json.RawMessage
+}
+
 // The vectors are the reference's own; here our reducer's results for them are judged once more, live and compacted.
 func TestReferenceClientAgreesOnVectors(t *testing.T) {
 	t.Parallel()
 	c := newCaptures(t)
-	for _, file := range []string{"replay-safe", "reference-divergence"} {
-		data, err := os.ReadFile(filepath.Join("..", "..", "runner", "agui", "testdata", "vectors", "apply", file+".json"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var vectors []struct {
-			Name                          string
-			InitialMessages, InitialState json.RawMessage
-			Events                        []json.RawMessage
-		}
-		if err := json.Unmarshal(data, &vectors); err != nil {
-			t.Fatal(err)
-		}
-		for _, v := range vectors {
+	for _, file := range applyFiles {
+		for _, v := range readVectors[applyVector](t, file) {
 			initial := &initial{v.InitialMessages, v.InitialState}
 			if v.InitialMessages == nil && v.InitialState == nil {
 				initial = nil
