@@ -38,12 +38,16 @@ func stalledViewerHarmsNobody(s *stage) {
 		agenttest.Emit(`{"type":"RUN_FINISHED","threadId":"{thread}","runId":"{run}"}`),
 	})
 
-	flood := func(thread string) error {
-		return s.next().tryRun(thread, runRequest{AgentID: "second", RunID: "r1", Messages: json.RawMessage("[]")})
+	flood := func(n *node, thread string) error {
+		return n.tryRun(thread, runRequest{AgentID: "second", RunID: "r1", Messages: json.RawMessage("[]")})
 	}
-	s.must(flood("flood-before"))
+	for i, n := range s.all() {
+		s.must(flood(n, fmt.Sprint("flood-before-", i)))
+	}
 	without := s.spread("without", viewers, want)
-	s.next().ended("flood-before", "r1")
+	for i, n := range s.all() {
+		n.ended(fmt.Sprint("flood-before-", i), "r1")
+	}
 	before := s.usage()
 	stalled, flooded := s.viewer("with", nil), s.viewer("flood", raw)
 	s.must(stalled.joinAt(s.next(), &webtest.Options{ReadBuffer: 64 << 10}))
@@ -52,7 +56,7 @@ func stalledViewerHarmsNobody(s *stage) {
 	group.Go(func() error {
 		err := stalled.until(has(10))
 		stalled.client.StopReading()
-		return errors.Join(err, flood("flood"))
+		return errors.Join(err, flood(s.next(), "flood"))
 	})
 	with := s.spread("with", viewers, want)
 	s.must(group.Wait())
@@ -68,7 +72,11 @@ func stalledViewerHarmsNobody(s *stage) {
 			s.Errorf("the memory of node %d grew by %d MiB", i+1, grown/mib)
 		}
 	}
-	if with > 3*without+20*time.Millisecond && !underRace {
+	allowed := 3*without + 20*time.Millisecond
+	if s.shared != nil {
+		allowed += 60 * time.Millisecond // what is poured goes through Redis beside the events, and between nodes
+	}
+	if with > allowed && !underRace {
 		s.Errorf("p99 is %s with a stalled viewer and %s without", with, without)
 	}
 	stalled.client.ResumeReading()
