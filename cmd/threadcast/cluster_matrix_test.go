@@ -54,12 +54,12 @@ type matrix struct {
 	ctx     context.Context
 	threads []string
 	rounds  int
-	tabs    []*tab
+	tabs    []*window
 	asked   [][]time.Time // when a run was accepted, by thread and round
 }
 
-// tab is a socket with a view of each thread.
-type tab struct {
+// window is a tab: a socket with a view of each thread.
+type window struct {
 	client *webtest.Client
 	views  []*view
 }
@@ -81,7 +81,7 @@ func newMatrix(ctx context.Context, t *testing.T, nodes []*node, rounds int) *ma
 			t.Fatal(err)
 		}
 		t.Cleanup(client.Drop)
-		each := &tab{client: client}
+		each := &window{client: client}
 		for _, thread := range m.threads {
 			v := &view{Viewer: webtest.NewViewer(thread, map[string]any{"replay": "raw"})}
 			if err := v.Join(ctx, client); err != nil {
