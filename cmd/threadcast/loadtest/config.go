@@ -30,7 +30,7 @@ type Config struct {
 	Connect int
 	// Patience is for how long nothing may come before a run counts as unfinished, and how long a node may be away.
 	Patience time.Duration
-	// Prefix is what the ids of the threads begin with; their numbers follow.
+	// Prefix is what the ids of the threads begin with; their numbers follow. The threads have to be new. By chance if empty.
 	Prefix string
 	// Delete removes the threads at the end.
 	Delete bool
