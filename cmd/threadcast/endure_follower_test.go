@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/threadcast/threadcast/cmd/threadcast/loadtest"
 	"github.com/threadcast/threadcast/persistence/thread"
 	"github.com/threadcast/threadcast/web/webtest"
 )
@@ -100,44 +101,28 @@ func (f *follower) until(done func() bool) error {
 }
 
 func (f *follower) handle(p webtest.Push) error {
+	step, err := loadtest.Next(f.pos, p.Event, p.Payload)
+	if err != nil {
+		return err
+	}
 	switch p.Event {
 	case "ag_ui_events":
-		return f.handleEvents(p.Payload)
+		f.events += len(step.Events)
+		b := batch{RunID: string(step.RunID), From: step.From.String(), To: step.To.String(), Events: step.Events}
+		if err := f.take(step.From, step.To, b); err != nil { // whether the run before was over is for take to say
+			return fmt.Errorf("batch from %s to %s: %w", step.From, step.To, err)
+		}
+		f.pos = step.To
+		return nil
 	case "reset":
-		if !f.mayReset || f.pos.Run == 0 {
+		if !f.mayReset || f.pos.Run == 0 || step.To != (thread.Cursor{Run: f.pos.Run}) {
 			return fmt.Errorf("there came reset %s", p.Payload)
 		}
 		f.resets++
-		f.pos = thread.Cursor{Run: f.pos.Run}
+		f.pos = step.To
 		return nil
 	case "caught_up":
-		var at struct{ Cursor string }
-		if err := json.Unmarshal(p.Payload, &at); err != nil || at.Cursor != f.pos.String() {
-			return fmt.Errorf("there came caught_up %s", p.Payload)
-		}
 		return nil
 	}
 	return fmt.Errorf("there came %s %.200s", p.Event, p.Payload)
-}
-
-func (f *follower) handleEvents(payload []byte) error {
-	var b batch
-	if err := json.Unmarshal(payload, &b); err != nil {
-		return err
-	}
-	from, err := thread.ParseCursor(b.From)
-	to, err2 := thread.ParseCursor(b.To)
-	if err := errors.Join(err, err2); err != nil {
-		return err
-	}
-	next := from.Seq == 0 && from.Run == f.pos.Run+1 // whether the run before was over is for take to say
-	if (from != f.pos && !next) || !from.Before(to) || from.Run != to.Run {
-		return fmt.Errorf("there came a batch from %s to %s", from, to)
-	}
-	f.events += len(b.Events)
-	if err := f.take(from, to, b); err != nil {
-		return fmt.Errorf("batch from %s to %s: %w", from, to, err)
-	}
-	f.pos = to
-	return nil
 }

@@ -10,6 +10,7 @@ const helpHead = `threadcast runs AI agents so that their answers outlive the br
 
 Usage:
   threadcast [serve] [flags]   serve; this is what happens without a command
+  threadcast loadtest [flags]  try running nodes with many viewers; loadtest --help lists the flags
   threadcast version           print the version
   threadcast help              print this
 

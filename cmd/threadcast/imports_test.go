@@ -33,6 +33,7 @@ var allowed = []struct {
 	{"web/wire", nil, "frames are bytes in, bytes out"},
 	{"web", []string{"hub", "runner/agui", "persistence/thread"}, "the runner is reached through web's own interface"},
 	{"static", nil, "the page is files"},
+	{"cmd/threadcast/loadtest", []string{"web/wire", "persistence/thread"}, "a client knows nothing of a server but its frames"},
 	{"cmd", []string{""}, "the one place that sees everything"},
 }
 

@@ -46,7 +46,11 @@ func command(args []string, stdout, stderr io.Writer) int {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return 0
 	case errors.As(err, &usage):
-		fmt.Fprintf(stderr, "threadcast: %v\nthreadcast --help explains the flags.\n", err)
+		of := ""
+		if len(args) > 0 && args[0] == "loadtest" {
+			of = " loadtest"
+		}
+		fmt.Fprintf(stderr, "threadcast: %v\nthreadcast%s --help explains the flags.\n", err, of)
 		return 2
 	}
 	fmt.Fprintf(stderr, "threadcast: %v\n", err)
@@ -82,6 +86,8 @@ func run(p process, args []string) error {
 	case "version":
 		fmt.Fprintln(p.stdout, "threadcast", currentVersion())
 		return nil
+	case "loadtest":
+		return runLoad(p, args)
 	case "help":
 		help(p.stdout)
 		return nil

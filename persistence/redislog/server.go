@@ -19,9 +19,10 @@ const (
 	ioTimeout   = 3 * time.Second
 )
 
-// How many connections a node has at most to each server: for calls, for appends, and one for each lane.
+// How many connections a node has at most to each server: for calls, for appends, and one for each lane. On a machine that
+// is busy a call takes many times as long as Redis does, so that few connections carry few calls, and others wait in vain.
 const (
-	commandConns = 8
+	commandConns = 16
 	appendConns  = 4
 )
 

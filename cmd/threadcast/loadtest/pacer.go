@@ -1,0 +1,50 @@
+package loadtest
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// pacer spaces what many goroutines do.
+type pacer struct {
+	gap time.Duration
+
+	mu   sync.Mutex
+	next time.Time
+}
+
+func newPacer(perSecond int) *pacer {
+	if perSecond == 0 {
+		return &pacer{}
+	}
+	return &pacer{gap: time.Second / time.Duration(perSecond)}
+}
+
+// wait returns when it is the caller's turn, or with the cause of ctx.
+func (p *pacer) wait(ctx context.Context) error {
+	p.mu.Lock()
+	now := time.Now()
+	if p.next.Before(now) {
+		p.next = now
+	}
+	turn := p.next.Sub(now)
+	p.next = p.next.Add(p.gap)
+	p.mu.Unlock()
+	return pause(ctx, turn)
+}
+
+// pause waits for d, or returns the cause of ctx.
+func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return context.Cause(ctx)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
