@@ -1,7 +1,9 @@
 package main_test
 
 import (
+	"database/sql"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/threadcast/threadcast/persistence/pgtest"
@@ -15,6 +17,9 @@ type cluster struct {
 	database string   // URL of the Postgres database; empty if the node has a file
 	flags    []string // of every node
 	nodes    []*node
+
+	pool sync.Once
+	rows *sql.DB // of the tests; see [cluster.db]
 }
 
 // startCluster starts so many nodes with these flags, and returns them when they are ready.
