@@ -103,6 +103,25 @@ func (n *node) runWhenFree(thread string, req any) error {
 	}
 }
 
+// post makes a request that is answered with 200, and decodes the answer. It may be called from any goroutine.
+func (n *node) post(path string, body, answer any) error {
+	status, data, err := n.request(http.MethodPost, path, body)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("%s was answered %d %.200s", path, status, data)
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, answer)
+}
+
+// closed waits for the end of the socket and returns its close code.
+func (w *witness) closed() (int, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return w.client.Closed(ctx)
+}
+
 // query asks the cluster's database for one row.
 func (c *cluster) query(text string, args []any, dest ...any) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -169,14 +188,21 @@ type row struct {
 	outcome string
 	lastSeq uint64
 	token   uint64
-	owner   string
 }
 
-// stored returns the row of a run that has ended. There must be one.
+// stored returns the row of a run that has ended. It waits for that, since viewers hear of an end before it is stored.
 func (c *cluster) stored(thread string, run uint64) (r row, err error) {
-	err = c.query(`SELECT outcome, last_seq, token, owner FROM agent_runs WHERE thread_id = $1 AND number = $2 AND status = 'ended'`,
-		[]any{thread, run}, &r.outcome, &r.lastSeq, &r.token, &r.owner)
-	return r, err
+	late := time.Now().Add(20 * time.Second)
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for {
+		err = c.query(`SELECT outcome, last_seq, token FROM agent_runs WHERE thread_id = $1 AND number = $2 AND status = 'ended'`,
+			[]any{thread, run}, &r.outcome, &r.lastSeq, &r.token)
+		if !errors.Is(err, sql.ErrNoRows) || time.Now().After(late) {
+			return r, err
+		}
+		<-again.C
+	}
 }
 
 // checkRun checks that a run which has ended is the same for everybody: these events, of which the last is the only
