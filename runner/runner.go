@@ -171,7 +171,7 @@ func (r *Runner) Status(ctx context.Context, id thread.ID) (thread.Status, error
 			st.Latest = th.Latest
 		}
 	}
-	if e != nil {
+	if e != nil && !(e.hasEnded() && th.Latest != nil && th.Latest.Number > e.run.Number) { // else another node has the next
 		e.describe(&st)
 		return st, nil
 	}

@@ -46,7 +46,10 @@ func (r *Runner) stopped(by string) conclusion {
 // it out, and a thread that waits for an answer by an answer of its own: whatever waits is cancelled.
 func (r *Runner) Stop(ctx context.Context, id thread.ID, run thread.RunID, by string) (thread.Stopped, error) {
 	e := r.floor.execution(id)
-	if run != "" && (e == nil || e.run.ID != run) {
+	if e != nil && (run != "" && run != e.run.ID || run == "" && e.hasEnded()) {
+		e = nil // its lease may have been given up, and another node have the next run
+	}
+	if run != "" && e == nil {
 		if out, err := r.line().dequeue(ctx, id, run); out || err != nil {
 			return thread.Stopped{Stopped: out, RunID: run}, err
 		}
@@ -57,9 +60,6 @@ func (r *Runner) Stop(ctx context.Context, id thread.ID, run thread.RunID, by st
 			return st, err
 		}
 		return r.dismiss(ctx, id, run, by)
-	}
-	if run != "" && e.run.ID != run {
-		return thread.Stopped{}, nil
 	}
 	e.conclude(r.stopped(by))
 	select {

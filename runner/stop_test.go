@@ -318,6 +318,44 @@ func TestStopFromAnotherNode(t *testing.T) {
 	})
 }
 
+// clinging is a log whose replies to releases are held back, though the lease is given up.
+type clinging struct {
+	live
+	gate chan struct{}
+}
+
+func (l clinging) Release(ctx context.Context, held thread.Lease) error {
+	err := l.live.Release(ctx, held)
+	<-l.gate
+	return err
+}
+
+func TestStopOnTheNodeThatHadTheRunBefore(t *testing.T) {
+	for name, run := range map[string]thread.RunID{"by its id": "r2", "whatever it is": ""} {
+		t.Run("a run that another node has meanwhile is stopped, "+name, func(t *testing.T) {
+			bubble(t, func(b *bench) {
+				before := clinging{b.log, make(chan struct{})}
+				first := b.nodeOn(before, agenttest.New(answer(1)), b.config())
+				b.begin(first, "t", "r1")
+				synctest.Wait() // it has ended and is saved, and its node does not know yet that its lease is given up
+				agent := agenttest.New(held([]string{started}, nil))
+				b.begin(b.node(agent), "t", "r2")
+				<-agent.Mark("here")
+				if st, err := first.Status(b.Context(), "t"); err != nil || !st.Running || st.RunID != "r2" {
+					b.Errorf("the thread stands at %+v, %v", st, err)
+				}
+				st, err := first.Stop(b.Context(), "t", run, "me")
+				if err != nil || !st.Stopped || st.RunID != "r2" {
+					b.Errorf("the answer is %+v, %v", st, err)
+				}
+				close(before.gate)
+				synctest.Wait()
+				same(b, "outcome", "stopped", b.last("t").outcome())
+			})
+		})
+	}
+}
+
 // deaf is a log whose leases never wake their holders.
 type deaf struct{ live }
 
