@@ -13,8 +13,16 @@ const defaultTTL = 10 * time.Second
 
 // holders are the leases that this node holds, as far as it knows.
 type holders struct {
-	mu   sync.Mutex
-	held map[thread.ID]holding
+	mu     sync.Mutex
+	held   map[thread.ID]holding
+	coming map[thread.ID]*coming
+}
+
+// coming is a lease that is being asked for: Redis may have given it, and somebody asked its holder to stop, before the
+// reply is here.
+type coming struct {
+	callers int
+	woken   bool
 }
 
 type holding struct {
@@ -23,7 +31,30 @@ type holding struct {
 	asked chan struct{}
 }
 
-func (h *holders) init() { h.held = make(map[thread.ID]holding) }
+func (h *holders) init() {
+	h.held, h.coming = make(map[thread.ID]holding), make(map[thread.ID]*coming)
+}
+
+// expect notes that a thread's lease is being asked for. What it returns is called once that is answered, and what came of
+// it noted; it tells whether the holder was to be woken meanwhile.
+func (h *holders) expect(id thread.ID) (woken func() bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.coming[id]
+	if c == nil {
+		c = &coming{}
+		h.coming[id] = c
+	}
+	c.callers++
+	return func() bool {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if c.callers--; c.callers == 0 {
+			delete(h.coming, id)
+		}
+		return c.woken
+	}
+}
 
 // note remembers a lease that was given or renewed, and returns what its holder is woken by.
 func (h *holders) note(id thread.ID, token uint64, ttl time.Duration) <-chan struct{} {
@@ -62,6 +93,9 @@ func (h *holders) wake(id thread.ID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.held[id].poke()
+	if c := h.coming[id]; c != nil {
+		c.woken = true
+	}
 }
 
 // wakeGroup makes the holders of all threads of a group look.
@@ -71,6 +105,11 @@ func (h *holders) wakeGroup(group int) {
 	for id, known := range h.held {
 		if groupOf(id) == group {
 			known.poke()
+		}
+	}
+	for id, c := range h.coming {
+		if groupOf(id) == group {
+			c.woken = true
 		}
 	}
 }

@@ -20,6 +20,7 @@ const grace = 3 * time.Second
 // [thread.ErrUnavailable], so that whoever held the thread can say so.
 func (l *Log) Acquire(ctx context.Context, claim thread.Claim, ttl time.Duration) (thread.Lease, error) {
 	group := groupOf(claim.Thread)
+	woken := l.holders.expect(claim.Thread)
 	list, err := l.run(ctx, call{script: l.scripts.acquire, keys: []string{
 		l.keys.lock(claim.Thread), l.keys.counters(group), l.keys.leases(group), l.keys.news(group),
 	}, args: []any{
@@ -31,9 +32,13 @@ func (l *Log) Acquire(ctx context.Context, claim thread.Claim, ttl time.Duration
 		got, err = acquired(claim, fields(list))
 	}
 	if err != nil {
+		woken()
 		return thread.Lease{}, fmt.Errorf("acquire thread %s: %w", claim.Thread, err)
 	}
 	got.Asked = l.holders.note(claim.Thread, got.Token, ttl)
+	if woken() {
+		l.holders.wake(claim.Thread)
+	}
 	return got, nil
 }
 

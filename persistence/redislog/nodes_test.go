@@ -2,6 +2,7 @@ package redislog_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -38,6 +39,34 @@ func TestHolderIsWoken(t *testing.T) {
 	woken(lease)
 	if _, err := home.Renew(t.Context(), lease, time.Hour); !errors.Is(err, thread.ErrLeaseLost) {
 		t.Fatalf("Renew: got %v, want %v", err, thread.ErrLeaseLost)
+	}
+}
+
+// Somebody may ask a holder to stop before the holder knows that it is one.
+func TestHolderIsWokenFromTheBeginning(t *testing.T) {
+	addr, prefix := sharedServer(t).Addr(), newPrefix()
+	home, away := open(t, addr, prefix), open(t, addr, prefix)
+	for i := range 500 {
+		id := thread.ID(fmt.Sprint("t", i))
+		asked := make(chan error, 1)
+		go func() {
+			for {
+				_, err := away.AskStop(t.Context(), id, thread.StopRequest{By: "ann"})
+				if !errors.Is(err, thread.ErrNotFound) {
+					asked <- err
+					return
+				}
+			}
+		}()
+		lease, err := home.Acquire(t.Context(), thread.Claim{Thread: id, RunID: "r", Owner: "node-a"}, time.Hour)
+		if err := errors.Join(err, <-asked); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-lease.Asked:
+		case <-time.After(5 * time.Second):
+			t.Fatalf("the holder of thread %d was not woken", i)
+		}
 	}
 }
 
