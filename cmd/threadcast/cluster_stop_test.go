@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -184,8 +185,11 @@ func (c *chain) stop(number uint64, owner, other *node) error {
 		}
 	}
 	stopped, end, err := c.askStop(number, other)
-	if err != nil || !stopped && answered {
-		return fmt.Errorf("%s after it was asked for, stop was answered %t, %w", wait, stopped, err)
+	if err != nil {
+		return err
+	}
+	if !stopped && answered {
+		return fmt.Errorf("%s after it was accepted or asked for, it is not there to be stopped", wait)
 	}
 	if !answered {
 		if err := <-accepted; err != nil {
@@ -196,8 +200,11 @@ func (c *chain) stop(number uint64, owner, other *node) error {
 		c.mu.Lock()
 		c.early++
 		c.mu.Unlock()
-		if stopped, end, err = c.askStop(number, other); err != nil || !stopped {
-			return fmt.Errorf("once it was accepted, stop was answered %t, %w", stopped, err)
+		if stopped, end, err = c.askStop(number, other); err == nil && !stopped {
+			err = errors.New("once it was accepted, it is not there to be stopped")
+		}
+		if err != nil {
+			return err
 		}
 	}
 	c.ends[number] = end
@@ -210,7 +217,8 @@ func (c *chain) noteAccepted(took time.Duration) {
 	c.accepts = append(c.accepts, took)
 }
 
-// askStop asks a node to stop the run, by its id or whatever runs.
+// askStop asks a node to stop the run, by its id or whatever runs, and tells whether this run was stopped. What runs may be
+// the run before, which was stopped, too, and whose lease is being given up.
 func (c *chain) askStop(number uint64, n *node) (stopped bool, end thread.Cursor, err error) {
 	req := map[string]string{"runId": runID(number)}
 	if number%2 == 0 {
@@ -225,8 +233,11 @@ func (c *chain) askStop(number uint64, n *node) (stopped bool, end thread.Cursor
 	if err := n.post(threadPath(c.thread)+"/stop", req, &reply); err != nil || !reply.Stopped {
 		return false, end, err
 	}
+	if req["runId"] == "" && reply.RunID == runID(number-1) {
+		return false, end, nil
+	}
 	if reply.RunID != runID(number) {
-		return true, end, fmt.Errorf("run %s was stopped", reply.RunID)
+		return false, end, fmt.Errorf("run %s was stopped", reply.RunID)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
