@@ -44,6 +44,7 @@ type witness struct {
 	follower
 	runs map[uint64][]string
 	over map[uint64]time.Time // when the terminal of a run came
+	away []time.Duration      // how long it had no node
 }
 
 // newWitness returns one that has seen everything up to a position, and has not joined.
@@ -77,6 +78,36 @@ func (w *witness) see(from, to thread.Cursor, b batch) error {
 // untilOver follows until the terminal of a run has come.
 func (w *witness) untilOver(run uint64) error {
 	return w.until(func() bool { _, over := w.over[run]; return over })
+}
+
+// roam follows until a run is over, and goes on at another node whenever the socket ends. It tells with which codes
+// its sockets were closed.
+func (w *witness) roam(run uint64, next func(attempt int) *node) (codes []int, err error) {
+	gone := time.Now()
+	for attempt := range 100 {
+		if w.channel == nil {
+			w.n = next(attempt)
+			if err = w.join(); err == nil && attempt > 0 {
+				w.away = append(w.away, time.Since(gone))
+			}
+		}
+		if err == nil {
+			err = w.untilOver(run)
+		}
+		if err == nil || !isOver(err) {
+			return codes, err
+		}
+		if w.channel != nil {
+			code, err := w.closed()
+			if err != nil {
+				return codes, err
+			}
+			codes, gone = append(codes, code), time.Now()
+		}
+		w.drop()
+		w.channel, err = nil, nil
+	}
+	return codes, fmt.Errorf("viewer of %s at %s: no node has it", w.thread, w.pos)
 }
 
 // isOver tells whether a follower failed with nothing but the end of its socket.

@@ -12,34 +12,6 @@ import (
 	"github.com/threadcast/threadcast/runner/agenttest"
 )
 
-// roam follows until a run is over, and goes on at another node whenever the socket ends. It tells with which codes
-// its sockets were closed.
-func (w *witness) roam(run uint64, nodes func(attempt int) *node) (codes []int, err error) {
-	for attempt := 0; attempt < 100; attempt++ {
-		if w.channel == nil {
-			w.n = nodes(attempt)
-			if err = w.join(); err == nil {
-				err = w.untilOver(run)
-			}
-		} else {
-			err = w.untilOver(run)
-		}
-		if err == nil || !isOver(err) {
-			return codes, err
-		}
-		if w.client != nil {
-			code, err := w.closed()
-			if err != nil {
-				return codes, err
-			}
-			codes = append(codes, code)
-		}
-		w.drop()
-		w.channel = nil
-	}
-	return codes, err
-}
-
 // A node that has only viewers is killed. They go on at the others, where they were.
 func TestViewersOfAKilledNodeGoOnElsewhere(t *testing.T) {
 	t.Parallel()
