@@ -102,7 +102,7 @@ func (a *appender) send(group []*request) {
 	if len(calls) == 0 {
 		return
 	}
-	replies, err := a.log.runAll(context.Background(), a.log.appends, calls)
+	replies, err := a.log.runAll(context.Background(), a.log.runs, calls)
 	for i, r := range waiting {
 		if err != nil {
 			r.done <- reply{err: err}

@@ -21,7 +21,7 @@ const grace = 3 * time.Second
 func (l *Log) Acquire(ctx context.Context, claim thread.Claim, ttl time.Duration) (thread.Lease, error) {
 	group := groupOf(claim.Thread)
 	woken := l.holders.expect(claim.Thread)
-	list, err := l.run(ctx, call{script: l.scripts.acquire, keys: []string{
+	list, err := l.runFor(ctx, call{script: l.scripts.acquire, keys: []string{
 		l.keys.lock(claim.Thread), l.keys.counters(group), l.keys.leases(group), l.keys.news(group),
 	}, args: []any{
 		string(claim.Thread), string(claim.RunID), claim.Owner, micros(ttl), l.opts.Active.Milliseconds(),
@@ -62,7 +62,7 @@ func acquired(claim thread.Claim, answer []string) (thread.Lease, error) {
 // another holds the thread or nobody does. The run's entries live longer by it.
 func (l *Log) Renew(ctx context.Context, ls thread.Lease, ttl time.Duration) (thread.Lease, error) {
 	group := groupOf(ls.Thread)
-	list, err := l.run(ctx, call{script: l.scripts.renew, keys: []string{
+	list, err := l.runFor(ctx, call{script: l.scripts.renew, keys: []string{
 		l.keys.lock(ls.Thread), l.keys.counters(group), l.keys.leases(group), l.keys.active(ls.Thread),
 	}, args: []any{
 		string(ls.Thread), string(ls.RunID), ls.Owner, micros(ttl), l.opts.Active.Milliseconds(), ls.Token,
@@ -90,7 +90,7 @@ func (l *Log) Renew(ctx context.Context, ls thread.Lease, ttl time.Duration) (th
 
 // Release gives the lease up. Releasing a lease that is no longer held changes nothing and is no error.
 func (l *Log) Release(ctx context.Context, ls thread.Lease) error {
-	_, err := l.run(ctx, call{script: l.scripts.release, keys: []string{
+	_, err := l.runFor(ctx, call{script: l.scripts.release, keys: []string{
 		l.keys.lock(ls.Thread), l.keys.leases(groupOf(ls.Thread)),
 	}, args: []any{string(ls.Thread), ls.Token, l.opts.Lock.Milliseconds()}})
 	l.lanes[groupOf(ls.Thread)].leaveHome(ls.Thread)

@@ -34,7 +34,7 @@ func (l *Log) Holder(ctx context.Context, id thread.ID) (thread.Lease, error) {
 // stays.
 func (l *Log) AskStop(ctx context.Context, id thread.ID, req thread.StopRequest) (thread.Lease, error) {
 	group := groupOf(id)
-	list, err := l.run(ctx, call{
+	list, err := l.runFor(ctx, call{
 		script: l.scripts.ask,
 		keys:   []string{l.keys.lock(id), l.keys.counters(group), l.keys.news(group)},
 		args:   []any{string(id), string(req.RunID), req.By},

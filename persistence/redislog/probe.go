@@ -95,7 +95,7 @@ func (p *prober) write() (news [Groups]position, err error) {
 	for g := range calls {
 		calls[g] = p.log.probeCall(g, p.number)
 	}
-	replies, err := p.log.runAll(context.Background(), p.log.commands, calls)
+	replies, err := p.log.runAll(context.Background(), p.log.runs, calls)
 	if err != nil {
 		return news, err
 	}

@@ -62,9 +62,14 @@ type call struct {
 	args   []any
 }
 
-// run calls a script and returns its reply, which is a list.
-func (s *server) run(ctx context.Context, c call) ([]any, error) {
-	replies, err := s.runAll(ctx, s.commands, []call{c})
+// run calls a script for somebody who asks, and returns its reply, which is a list.
+func (s *server) run(ctx context.Context, c call) ([]any, error) { return s.runOver(ctx, s.commands, c) }
+
+// runFor is run for what a run needs: it does not wait for those who only look.
+func (s *server) runFor(ctx context.Context, c call) ([]any, error) { return s.runOver(ctx, s.runs, c) }
+
+func (s *server) runOver(ctx context.Context, client redis.UniversalClient, c call) ([]any, error) {
+	replies, err := s.runAll(ctx, client, []call{c})
 	if err != nil {
 		return nil, err
 	}

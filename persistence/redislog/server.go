@@ -19,11 +19,12 @@ const (
 	ioTimeout   = 3 * time.Second
 )
 
-// How many connections a node has at most to each server: for calls, for appends, and one for each lane. On a machine that
-// is busy a call takes many times as long as Redis does, so that few connections carry few calls, and others wait in vain.
+// How many connections a node has at most to each server: for what viewers ask; for what runs need, so that they lose nothing
+// while a thousand viewers come at once; and one for each lane. On a machine that is busy a call takes many times as long as
+// Redis does, so that few connections carry few calls, and others wait in vain.
 const (
 	commandConns = 16
-	appendConns  = 4
+	runConns     = 4
 )
 
 // server is Redis, as a node sees it: its connections, and what is called over them.
@@ -35,7 +36,7 @@ type server struct {
 
 	dial     redis.UniversalOptions
 	commands redis.UniversalClient
-	appends  redis.UniversalClient
+	runs     redis.UniversalClient // appends, leases and probes
 	reads    atomic.Pointer[redis.UniversalClient] // dialled anew by the prober
 
 	stop chan struct{} // closed by Close
@@ -43,7 +44,7 @@ type server struct {
 
 func newServer(dial redis.UniversalOptions, opts Options) *server {
 	s := &server{opts: opts, keys: keys{prefix: opts.Prefix}, node: rand.Text(), dial: dial, stop: make(chan struct{})}
-	s.commands, s.appends = s.client(commandConns), s.client(appendConns)
+	s.commands, s.runs = s.client(commandConns), s.client(runConns)
 	reads := s.client(Groups + 2)
 	s.reads.Store(&reads)
 	return s
@@ -70,7 +71,7 @@ func (s *server) clustered() bool {
 }
 
 func (s *server) closeClients() error {
-	return errors.Join(s.commands.Close(), s.appends.Close(), ignoreClosed((*s.reads.Load()).Close()))
+	return errors.Join(s.commands.Close(), s.runs.Close(), ignoreClosed((*s.reads.Load()).Close()))
 }
 
 // ignoreClosed is nil for a client that was closed already.
