@@ -88,6 +88,9 @@ func (s *Server) answerError(err error, c echo.Context) {
 		s.report(p, c.Request().Method+" "+c.Path(), err)
 	}
 	keepFresh(c)
+	if p.status == http.StatusServiceUnavailable {
+		c.Response().Header().Set("Retry-After", "1") // and by then another node may have it
+	}
 	_ = c.JSONBlob(p.status, p.json())
 }
 

@@ -260,8 +260,8 @@ func TestDrainTellsClientsToComeBack(t *testing.T) {
 		t.Errorf("a new socket: %v", err)
 	}
 	if response, body := s.request("POST", "/api/threads/x/runs", `{"messages":[]}`); response.StatusCode != 503 ||
-		!strings.Contains(body, `"draining"`) {
-		t.Errorf("a run: %d %s", response.StatusCode, body)
+		!strings.Contains(body, `"draining"`) || response.Header.Get("Retry-After") != "1" {
+		t.Errorf("a run: %d %s %v", response.StatusCode, body, response.Header)
 	}
 	if response, body := s.request("GET", "/readyz", ""); response.StatusCode != 503 || body != "draining\n" {
 		t.Errorf("readyz: %d %s", response.StatusCode, body)
