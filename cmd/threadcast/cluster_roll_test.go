@@ -32,6 +32,13 @@ func TestRollingRestart(t *testing.T) {
 		}
 		r.lines = append(r.lines, l)
 	}
+	forEach(r.runs, 8, func(i int) {
+		for _, w := range r.lines[i].viewers {
+			if err := w.join(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 	r.begin(func(l *rolled) bool { return l.long })
 	var watching sync.WaitGroup
 	for _, l := range r.lines {
@@ -42,6 +49,12 @@ func TestRollingRestart(t *testing.T) {
 	for k := range r.cluster.nodes {
 		r.restart(k)
 	}
+	forEach(len(r.lines), 8, func(i int) {
+		l := r.lines[i]
+		if err := r.node(i).runWhenFree(l.thread, load(runID(l.last()), 3, 0, 120, false)); err != nil {
+			t.Error(err)
+		}
+	})
 	watching.Wait()
 	if t.Failed() {
 		return
@@ -54,7 +67,7 @@ func TestRollingRestart(t *testing.T) {
 	if len(r.closes) != 1 || closed < r.runs*r.each || r.closes[1012] != closed {
 		t.Errorf("the sockets of %d viewers were closed with these codes: %v", r.runs*r.each, r.closes)
 	}
-	measured(t, "%d runs and %d viewers, %d sockets closed with 1012; nodes gone after %v of %s; a viewer was away for p50 %s p99 %s longest %s; %d events delivered, 0 lost, 0 repeated",
+	measured(t, "%d runs at a time and %d viewers, %d sockets closed with 1012; nodes gone after %v of %s; a viewer was away for p50 %s p99 %s longest %s; %d events delivered, 0 lost, 0 repeated",
 		r.runs, r.runs*r.each, closed, r.took, rollGrace, percentile(r.away, 0.5).Round(time.Millisecond),
 		percentile(r.away, 0.99).Round(time.Millisecond), percentile(r.away, 1).Round(time.Millisecond), r.delivered)
 }
@@ -83,12 +96,12 @@ type rolled struct {
 	viewers []*witness
 }
 
-// last is the number of the thread's last run: what is cut off is followed by another.
+// last is the number of the thread's last run: what is cut off is followed by another, and after the restarts comes one more.
 func (l *rolled) last() uint64 {
 	if l.long {
-		return 2
+		return 3
 	}
-	return 1
+	return 2
 }
 
 // node returns the present node of that number.
