@@ -1,3 +1,5 @@
+//go:build integration
+
 package main_test
 
 import (
@@ -6,12 +8,10 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/threadcast/threadcast/persistence/thread"
-	"github.com/threadcast/threadcast/runner/agenttest"
 )
 
 // rollGrace is the grace period of the nodes that are restarted in turn: runs may go on for 3 s less.
@@ -22,7 +22,6 @@ const rollGrace = 8 * time.Second
 // go on elsewhere. Every viewer is told to come back (1012), does so at another node, and sees all of it once; every run
 // ends once, in Redis and in the database (F073).
 func TestRollingRestart(t *testing.T) {
-	t.Parallel()
 	r := &rolling{T: t, runs: sized(200, 12), each: sized(5, 2), closes: map[int]int{}}
 	r.cluster = startCluster(t, 3, "--grace", rollGrace.String(), "--lease", (2 * clusterLease).String(), "--log-level", "warn")
 	for i := range r.runs {
@@ -204,44 +203,4 @@ func (r *rolling) check() {
 		}
 	}
 	r.cluster.checkSettled(runs)
-}
-
-// TestSecondSignalEndsANodeAtOnce ends a node that waits for news, with an agent that is silent and viewers who watch: the
-// second signal ends it in less than two seconds, whatever its grace period (F058).
-func TestSecondSignalEndsANodeAtOnce(t *testing.T) {
-	t.Parallel()
-	agents := agenttest.NewServer(t)
-	agents.Handle("silent", append(emits(begins, opens, talks), agenttest.WaitFor("never")))
-	c := startCluster(t, 2, "--agent", "silent=agui:"+agents.URL("silent"), "--log-level", "warn", "--grace", "1m")
-	n, other := c.nodes[0], c.nodes[1]
-	here, there, idle := newWitness(n, "quiet", thread.Cursor{}), newWitness(other, "quiet", thread.Cursor{}), newWitness(n, "idle", thread.Cursor{})
-	for _, w := range []*witness{here, there, idle} {
-		if err := w.join(); err != nil {
-			t.Fatal(err)
-		}
-		defer w.drop()
-	}
-	n.startRun("quiet", runRequest{RunID: "r1"})
-	for _, w := range []*witness{here, there} {
-		if err := w.until(func() bool { return w.events == 3 }); err != nil {
-			t.Fatal(err)
-		}
-	}
-	n.term()
-	if code, err := here.closed(); err != nil || code != 1012 {
-		t.Errorf("the viewer's socket was closed with %d, %v", code, err)
-	}
-	began := time.Now()
-	n.signal(syscall.SIGTERM)
-	code := n.wait(patience)
-	took := time.Since(began)
-	if code != 0 || took > 2*time.Second {
-		t.Errorf("after the second signal the node ended after %s with code %d", took, code)
-	}
-	hungUp(t, agents, "r1", time.Second)
-	if err := there.untilOver(1); err != nil {
-		t.Fatal(err)
-	}
-	c.checkRun("quiet", 1, there.runs[1], thread.OutcomeShutDown, other)
-	measured(t, "a node with a silent agent was gone %s after the second signal", took.Round(time.Millisecond))
 }

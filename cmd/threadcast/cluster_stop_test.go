@@ -19,7 +19,6 @@ import (
 // viewers, in Redis and in the database, and the agent's request is closed, if it was called at all. All
 // of it takes less than a second (F060 to F062, F066).
 func TestStopFromAnotherNode(t *testing.T) {
-	t.Parallel()
 	const threads = 4
 	times := sized(250, 10)
 	s := &stopping{T: t, agents: agenttest.NewServer(t), hungUp: map[string]time.Time{}}
