@@ -88,13 +88,15 @@ func TestPausedOwnerFindsItselfReplaced(t *testing.T) {
 	}
 	p.cluster = startCluster(t, 3, flags...)
 	for _, name := range []string{"endless", "silent", "ending", "demo"} {
-		p.begin(name, load("r1", 1_000_000, 400, 120, true), name)
+		p.lines = append(p.lines, &pausedLine{thread: name, agent: name, request: load("r1", 1_000_000, 400, 120, true)})
 	}
 	// Short runs that end around the pause: some are being saved in that moment.
-	short := sized(40, 10)
-	for i := range short {
-		p.begin(fmt.Sprintf("short-%d", i), load("r1", 10*i, 400, 120, false), "demo")
+	for i := range sized(40, 10) {
+		p.lines = append(p.lines, &pausedLine{
+			thread: fmt.Sprintf("short-%d", i), agent: "demo", request: load("r1", 20*i, 400, 120, false),
+		})
 	}
+	p.begin()
 	p.pauseAndReplace()
 	p.checkReplaced()
 	p.runAgain()
@@ -117,27 +119,39 @@ type pausing struct {
 // pausedLine is a thread with a viewer on each node.
 type pausedLine struct {
 	thread, agent string
-	viewers       []*witness // by node; the first is on the one that is paused
+	request       map[string]any // of the first run
+	viewers       []*witness     // by node; the first is on the one that is paused
 	outcome       thread.Outcome
 }
 
-// begin starts the thread's first run on the node that will be paused.
-func (p *pausing) begin(name string, req map[string]any, agent string) {
+// begin starts the threads' first runs on the node that will be paused.
+func (p *pausing) begin() {
 	p.Helper()
-	l := &pausedLine{thread: name, agent: agent}
-	for _, n := range p.cluster.nodes {
-		w := newWitness(n, name, thread.Cursor{})
-		if err := w.join(); err != nil {
-			p.Fatal(err)
+	forEach(len(p.lines), 8, func(i int) {
+		l := p.lines[i]
+		for _, n := range p.cluster.nodes {
+			w := newWitness(n, l.thread, thread.Cursor{})
+			if err := w.join(); err != nil {
+				p.Error(err)
+			}
+			l.viewers = append(l.viewers, w)
 		}
-		p.Cleanup(w.drop)
-		l.viewers = append(l.viewers, w)
+	})
+	for _, l := range p.lines {
+		for _, w := range l.viewers {
+			p.Cleanup(w.drop)
+		}
 	}
-	req["agentId"] = agent
-	if err := p.cluster.nodes[0].tryRun(name, req); err != nil {
-		p.Fatal(err)
+	forEach(len(p.lines), 8, func(i int) {
+		l := p.lines[i]
+		l.request["agentId"] = l.agent
+		if err := p.cluster.nodes[0].tryRun(l.thread, l.request); err != nil {
+			p.Error(err)
+		}
+	})
+	if p.Failed() {
+		p.FailNow()
 	}
-	p.lines = append(p.lines, l)
 }
 
 // pauseAndReplace stops the first node, waits until the others have ended its runs, starts the next run on each thread,
