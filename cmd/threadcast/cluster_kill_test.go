@@ -18,7 +18,8 @@ import (
 // TestKilledNodesRunsEndOnTheOthers kills nodes that run agents, again and again, at any phase of their runs: from before
 // these are accepted until after they are saved. The viewers are on two other nodes. A run that was accepted ends within the
 // lease and five seconds, with one terminal, and with everything that anybody saw of it, byte for byte; its agent is called
-// once, although its client asks another node for the same run again; and its thread takes the next run on another node.
+// once, although its client asks another node for the same run again; and its thread takes the next run on another node (F071,
+// F077).
 func TestKilledNodesRunsEndOnTheOthers(t *testing.T) {
 	t.Parallel()
 	s := &killings{t: t, agents: agenttest.NewServer(t), phases: map[string]int{}, heard: map[string]bool{}}

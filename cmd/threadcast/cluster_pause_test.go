@@ -12,7 +12,7 @@ import (
 	"github.com/threadcast/threadcast/runner/agenttest"
 )
 
-// A node that has only viewers is killed. They go on at the others, where they were.
+// A node that has only viewers is killed. They go on at the others, where they were (F141).
 func TestViewersOfAKilledNodeGoOnElsewhere(t *testing.T) {
 	t.Parallel()
 	threads, each := sized(6, 2), sized(10, 4)
@@ -75,7 +75,7 @@ const talksOn = `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"{i} "}`
 // TestPausedOwnerFindsItselfReplaced stops a node that runs agents (SIGSTOP) for longer than its leases last. Others end its runs
 // and take their threads. When it goes on (SIGCONT), what its agents had sent to it meanwhile, their terminals included, is
 // nowhere accepted; it closes their requests, leaves the new runs alone, shows its viewers what the others
-// have made of the threads, and runs agents like any other node.
+// have made of the threads, and runs agents like any other node (F052).
 func TestPausedOwnerFindsItselfReplaced(t *testing.T) {
 	t.Parallel()
 	p := &pausing{T: t, agents: agenttest.NewServer(t)}
