@@ -63,7 +63,9 @@ type call struct {
 }
 
 // run calls a script for somebody who asks, and returns its reply, which is a list.
-func (s *server) run(ctx context.Context, c call) ([]any, error) { return s.runOver(ctx, s.commands, c) }
+func (s *server) run(ctx context.Context, c call) ([]any, error) {
+	return s.runOver(ctx, s.commands, c)
+}
 
 // runFor is run for what a run needs: it does not wait for those who only look.
 func (s *server) runFor(ctx context.Context, c call) ([]any, error) { return s.runOver(ctx, s.runs, c) }

@@ -24,7 +24,7 @@ const (
 // Redis does, so that few connections carry few calls, and others wait in vain.
 const (
 	commandConns = 16
-	runConns     = 4
+	runConns     = 8
 )
 
 // server is Redis, as a node sees it: its connections, and what is called over them.
@@ -36,7 +36,7 @@ type server struct {
 
 	dial     redis.UniversalOptions
 	commands redis.UniversalClient
-	runs     redis.UniversalClient // appends, leases and probes
+	runs     redis.UniversalClient                 // appends, leases and probes
 	reads    atomic.Pointer[redis.UniversalClient] // dialled anew by the prober
 
 	stop chan struct{} // closed by Close
