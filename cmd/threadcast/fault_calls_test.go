@@ -1,0 +1,67 @@
+package main_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/threadcast/threadcast/persistence/redislog/redistest"
+)
+
+// failsWithin is how long a call may take to fail while a store is away.
+const failsWithin = 5 * time.Second
+
+// check compares an answer with what it should be. It may be called from any goroutine.
+func (v verdict) check(t *testing.T, call string, status int, code string) {
+	if v.status != status || v.code != code || v.took > failsWithin {
+		t.Errorf("%s was answered %s, not %d %s within %s", call, v, status, code, failsWithin)
+	}
+}
+
+// TestCallsWithoutRedis makes every call there is to both nodes while Redis is away: it fails within five seconds and by
+// its name, and works again when Redis does. What does not need Redis works throughout.
+func TestCallsWithoutRedis(t *testing.T) {
+	for name, way := range map[string]struct {
+		down, up func(*redistest.Server)
+	}{
+		"killed": {(*redistest.Server).Kill, func(s *redistest.Server) { _ = s.Start() }},
+		"silent": {(*redistest.Server).Pause, (*redistest.Server).Continue},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOrdeal(t, "--lease", "15s")
+			one, two := o.add(), o.add()
+			o.run("a", one, two)
+			ready := o.askReady()
+			way.down(o.redis)
+			down := time.Now()
+			slowest := make([]time.Duration, 2)
+			forEach(2, 2, func(i int) {
+				for call, said := range o.entryPoints(o.nodes[i], "a") {
+					slowest[i] = max(slowest[i], said.took)
+					if call == "list" || call == "status" && i == 0 { // what its database knows, and of its own runs
+						said.check(t, call, http.StatusOK, "")
+					} else {
+						said.check(t, call, http.StatusServiceUnavailable, "unavailable")
+					}
+				}
+			})
+			ready.awaitRed(one, two)
+			way.up(o.redis)
+			up := time.Now()
+			red, green := ready.turned(one, down, up)
+			for _, n := range o.nodes {
+				eventually(t, patience, "calls work again", func() bool {
+					for _, said := range o.entryPoints(n, "b") {
+						if said.status >= http.StatusInternalServerError || said.status == 0 {
+							return false
+						}
+					}
+					return true
+				})
+			}
+			measured(t, "calls failed after at most %s; not ready %s after it went away, ready %s after it was back, all calls work after %s",
+				max(slowest[0], slowest[1]).Round(time.Millisecond), red.Round(time.Millisecond), green.Round(time.Millisecond), time.Since(up).Round(time.Millisecond))
+		})
+	}
+}
