@@ -6,6 +6,7 @@ import (
 
 	"github.com/threadcast/threadcast/persistence/redislog/redistest"
 	"github.com/threadcast/threadcast/persistence/thread"
+	"github.com/threadcast/threadcast/runner/agenttest"
 )
 
 // losses are the ways in which a Redis goes away in mid run and comes back, and whether it has its data then.
@@ -82,4 +83,36 @@ func TestRunsOutliveTheirRedis(t *testing.T) {
 				percentile(resumed, 1).Round(time.Millisecond), accepted.Round(time.Millisecond), o.sentAway(), o.allResets())
 		})
 	}
+}
+
+// A run whose agent is silent when Redis loses everything is written again without waiting for the agent's next word: who
+// comes anew, on whatever node, gets what there was, and who comes back goes on where it was.
+func TestASilentRunOutlivesAnEmptiedRedis(t *testing.T) {
+	t.Parallel()
+	o := newOrdeal(t, "--lease", "4s")
+	talk := agenttest.Repeat(20, `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"#{i};"}`, 0)
+	o.agents.Handle("steady", append(emits(begins, opens), talk, agenttest.WaitFor("over a"), talk,
+		agenttest.Emit(closes), agenttest.Emit(ends)))
+	one, two := o.add(), o.add()
+	ws := o.run("a", one, two)
+	for _, w := range ws {
+		w.await("all is seen that there is", func() bool { return len(w.events) == 22 })
+	}
+	if err := o.redis.FlushAll(); err != nil {
+		t.Fatal(err)
+	}
+	flushed := time.Now()
+	for _, w := range ws {
+		w.returns(thread.Cursor{Run: 1, Seq: 22})
+		w.returns(thread.Cursor{Run: 1, Seq: 7})
+		anew := w.returns(thread.Cursor{})
+		anew.await("all is seen that there was", func() bool { return len(anew.events) == 22 })
+	}
+	took := time.Since(flushed)
+	o.finish("a")
+	for _, w := range o.watchers {
+		w.check()
+	}
+	o.stored(thread.OutcomeFinished, "a")
+	measured(t, "who came anew had all of it %s after the flush; %d resets", took.Round(time.Millisecond), o.allResets())
 }

@@ -34,7 +34,7 @@ type ordeal struct {
 	*cluster
 	agents   *agenttest.Server
 	watchers []*watcher
-	runs     []string // threads that have a run r1
+	runs     []string // the thread of each run
 }
 
 // newOrdeal returns one without nodes. Its agent "steady" speaks until the gate "over THREAD" is released.
@@ -57,7 +57,10 @@ func withStores(t *testing.T, redis redistest.Config, database string, flags ...
 		agenttest.RepeatUntil("over {thread}", `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m","delta":"#{i};"}`, pace),
 		agenttest.Emit(closes), agenttest.Emit(ends),
 	})
-	flags = append([]string{"--agent", "steady=agui:" + o.agents.URL("steady"), "--log-level", "warn"}, flags...)
+	o.agents.Handle("brief", emits(begins, ends))
+	flags = append([]string{
+		"--agent", "steady=agui:" + o.agents.URL("steady"), "--agent", "brief=agui:" + o.agents.URL("brief"), "--log-level", "warn",
+	}, flags...)
 	o.cluster = &cluster{t: t, redis: redistest.Run(t, redis), database: database, flags: flags}
 	return o
 }
@@ -79,10 +82,24 @@ func (o *ordeal) run(thread string, on *node, others ...*node) []*watcher {
 // start starts the run r1 of a thread, as soon as it is accepted, and returns how long that takes.
 func (o *ordeal) start(thread string, on *node) time.Duration {
 	o.Helper()
+	return o.request(thread, on, runRequest{RunID: "r1", Messages: json.RawMessage("[]")})
+}
+
+// next starts another run of a thread, of an agent that says nothing, waits for its end, and returns how long it took until
+// it was accepted.
+func (o *ordeal) next(thread, run string, on *node) time.Duration {
+	o.Helper()
+	took := o.request(thread, on, runRequest{RunID: run, AgentID: "brief", Messages: json.RawMessage("[]")})
+	on.ended(thread, run)
+	return took
+}
+
+func (o *ordeal) request(thread string, on *node, req runRequest) time.Duration {
+	o.Helper()
 	o.runs = append(o.runs, thread)
 	began := time.Now()
 	eventually(o, patience, "a run on "+thread+" is accepted", func() bool {
-		status, data, err := on.request(http.MethodPost, threadPath(thread)+"/runs", load("r1", 0, 0, 0, false))
+		status, data, err := on.request(http.MethodPost, threadPath(thread)+"/runs", req)
 		if err != nil || status != http.StatusAccepted && status != http.StatusServiceUnavailable {
 			o.Fatalf("a run on %s was answered %d %s %v", thread, status, data, err)
 		}
@@ -349,8 +366,55 @@ func sameWords(want, got [][]byte) error {
 	return compareWords(parsed, want[1:], got[1:])
 }
 
-// stored waits until the runs of these threads are in the history, and compares that with the agents' record: with all of
-// it for a run that finished, with the beginning of it for one that ended otherwise.
+// compare compares a stored run with what its agent emitted, if that is how it ended, or else with what its viewers saw.
+func (o *ordeal) compare(run thread.Run, state thread.Outcome) error {
+	if run.End.Outcome != state {
+		return fmt.Errorf("it is %s (%s), not %s", run.End.Outcome, run.End.Code, state)
+	}
+	var got [][]byte
+	for _, e := range run.Events {
+		got = append(got, e.Data)
+	}
+	if state == thread.OutcomeFinished {
+		return sameWords(o.agents.Emitted(string(run.Thread), "r1"), got)
+	}
+	for _, w := range o.watchers {
+		if w.thread != string(run.Thread) {
+			continue
+		}
+		w.ended()
+		w.mu.Lock()
+		err := sameWords(w.events, got)
+		w.mu.Unlock()
+		if err != nil {
+			return fmt.Errorf("compared with what was seen on %s: %w", w.n.addr, err)
+		}
+	}
+	return nil
+}
+
+// cutOff checks that what the viewer has of its run is the beginning of what the agent emitted, followed by what closes the
+// message and the run, with this code.
+func (w *watcher) cutOff(code string) {
+	w.t.Helper()
+	w.ended()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	said, n := w.t.agents.Emitted(w.thread, "r1"), len(w.events)-2
+	if n < 2 || n > len(said) {
+		w.t.Fatalf("the viewer of %s on %s has %d events of %d", w.thread, w.n.addr, len(w.events), len(said))
+	}
+	if err := sameBytes(said[:n], w.events[:n]); err != nil {
+		w.t.Errorf("viewer of %s on %s: %v", w.thread, w.n.addr, err)
+	}
+	closer, last := parse(w.t, w.events[n]), parse(w.t, w.events[n+1])
+	if closer.Type != "TEXT_MESSAGE_END" || last.Type != "RUN_ERROR" || last.Code != code {
+		w.t.Errorf("the run of %s ends with %s and %s %q, not with %q", w.thread, closer.Type, last.Type, last.Code, code)
+	}
+}
+
+// stored waits until the runs r1 of these threads are in the history, and compares them: see compare. No run may be
+// unfinished there, and no agent may have been called more than once for one.
 func (o *ordeal) stored(state thread.Outcome, threads ...string) {
 	o.Helper()
 	past := o.history()
@@ -361,22 +425,17 @@ func (o *ordeal) stored(state thread.Outcome, threads ...string) {
 			run, err = past.NextRun(o.Context(), thread.ID(id), 0)
 			return err == nil
 		})
-		var got [][]byte
-		for _, e := range run.Events {
-			got = append(got, e.Data)
-		}
-		want := o.agents.Emitted(id, "r1")
-		err := error(nil)
-		if run.End.Outcome != state {
-			err = fmt.Errorf("it is %s (%s), not %s", run.End.Outcome, run.End.Code, state)
-		} else if state == thread.OutcomeFinished {
-			err = sameWords(want, got)
-		}
-		if err != nil {
+		if err := o.compare(run, state); err != nil {
 			o.Errorf("the stored run of %s: %v", id, err)
 		}
-		if runs, err := past.Runs(o.Context(), thread.ID(id), 0, 10); err != nil || len(runs) != 1 {
-			o.Errorf("%s has %d runs, %v", id, len(runs), err)
+		want := 0
+		for _, of := range o.runs {
+			if of == id {
+				want++
+			}
+		}
+		if runs, err := past.Runs(o.Context(), thread.ID(id), 0, 10); err != nil || len(runs) != want {
+			o.Errorf("%s has %d runs, not %d, %v", id, len(runs), want, err)
 		}
 	}
 	if left, err := past.Unfinished(o.Context(), "", 10); err != nil || len(left) > 0 {
@@ -407,6 +466,13 @@ type readiness struct {
 	mu    sync.Mutex
 	red   map[*node]time.Time // the first time that one was not ready
 	green map[*node]time.Time // since when it is ready
+}
+
+// never tells whether a node has always been ready.
+func (r *readiness) never(n *node) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.red[n].IsZero()
 }
 
 // askReady asks until the test ends.
