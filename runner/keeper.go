@@ -11,6 +11,8 @@ import (
 // kept is told by the keeper what becomes of a lease. Its methods must not block.
 type kept interface {
 	renewed(thread.Lease)
+	// woken tells that the log has asked to look, and that it was not for a stop: it may have lost what it had.
+	woken()
 	asked(thread.StopRequest)
 	lose(error)
 }
@@ -44,16 +46,22 @@ func (k *keeper) run(ctx context.Context) {
 	period := k.r.cfg.Lease / 3
 	t := time.NewTimer(time.Until(k.lease.Deadline) - 2*period) // the lease may be older than the keeper
 	defer t.Stop()
+	woken := false
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
 		case <-k.lease.Asked:
+			woken = true
 		}
 		err := k.renew(ctx)
 		switch {
 		case err == nil:
+			if woken && k.lease.Stop == nil {
+				k.holder.woken()
+			}
+			woken = false
 			t.Reset(period)
 		case ctx.Err() != nil:
 			return

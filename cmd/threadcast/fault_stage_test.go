@@ -149,12 +149,16 @@ func (o *ordeal) watch(id string, on *node) *watcher {
 	return w
 }
 
-// begin joins, and follows until the test ends.
+// begin joins, as soon as it is let in, and follows until the test ends.
 func (w *watcher) begin() {
 	w.t.Helper()
-	if err := w.join(); err != nil {
-		w.t.Fatal(err)
-	}
+	eventually(w.t, patience, "a viewer joins "+w.thread, func() bool {
+		err := w.join()
+		if err != nil && webtest.Code(err) != "unavailable" {
+			w.t.Fatal(err)
+		}
+		return err == nil
+	})
 	w.socket = w.client
 	w.t.watchers = append(w.t.watchers, w)
 	w.done.Go(w.follow)
@@ -438,7 +442,7 @@ func (o *ordeal) stored(state thread.Outcome, threads ...string) {
 			o.Errorf("%s has %d runs, not %d, %v", id, len(runs), want, err)
 		}
 	}
-	if left, err := past.Unfinished(o.Context(), "", 10); err != nil || len(left) > 0 {
+	if left, err := past.Unfinished(o.Context(), "", 0, 10); err != nil || len(left) > 0 {
 		o.Errorf("%d runs are not finished, %v", len(left), err)
 	}
 	if n := o.agents.Invocations(); n != len(o.runs) {
