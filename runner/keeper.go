@@ -23,15 +23,28 @@ type keeper struct {
 	r      *Runner
 	lease  thread.Lease
 	holder kept
+	deaf   bool // who wakes it is left to the keeper that follows
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
 func startKeeper(r *Runner, lease thread.Lease, holder kept) *keeper {
-	ctx, cancel := context.WithCancel(context.Background())
-	k := &keeper{r: r, lease: lease, holder: holder, cancel: cancel, done: make(chan struct{})}
-	go k.run(ctx)
+	k := &keeper{r: r, lease: lease, holder: holder}
+	k.start()
 	return k
+}
+
+// startDeafKeeper starts one for a lease whose run begins later. A wish to stop that a renewal brings is in what stop returns.
+func startDeafKeeper(r *Runner, lease thread.Lease) *keeper {
+	k := &keeper{r: r, lease: lease, holder: &holding{lease: lease}, deaf: true}
+	k.start()
+	return k
+}
+
+func (k *keeper) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	k.cancel, k.done = cancel, make(chan struct{})
+	go k.run(ctx)
 }
 
 // stop ends the keeper and returns the lease as it is.
@@ -48,11 +61,15 @@ func (k *keeper) run(ctx context.Context) {
 	defer t.Stop()
 	woken := false
 	for {
+		asked := k.lease.Asked
+		if k.deaf {
+			asked = nil
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
-		case <-k.lease.Asked:
+		case <-asked:
 			woken = true
 		}
 		err := k.renew(ctx)
