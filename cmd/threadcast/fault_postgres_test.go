@@ -172,7 +172,7 @@ func TestPostgresKilledWhileRunsAreStored(t *testing.T) {
 			o.hold(names)
 		} else {
 			o.finish(names...)
-			<-time.After(time.Duration(rng.Int64N(int64(10*time.Millisecond))))
+			<-time.After(time.Duration(rng.Int64N(int64(10 * time.Millisecond))))
 		}
 		if err := server.Kill(); err != nil {
 			t.Fatal(err)
