@@ -11,10 +11,10 @@ import (
 // failsWithin is how long a call may take to fail while a store is away.
 const failsWithin = 5 * time.Second
 
-// check compares an answer with what it should be. It may be called from any goroutine.
-func (v verdict) check(t *testing.T, call string, status int, code string) {
-	if v.status != status || v.code != code || v.took > failsWithin {
-		t.Errorf("%s was answered %s, not %d %s within %s", call, v, status, code, failsWithin)
+// check compares an answer with what it should be, and with how long that may take. It may be called from any goroutine.
+func (v verdict) check(t *testing.T, call string, want verdict) {
+	if v.status != want.status || v.code != want.code || v.took > want.took {
+		t.Errorf("%s was answered %s, not %s or less", call, v, want)
 	}
 }
 
@@ -27,6 +27,9 @@ func TestCallsWithoutRedis(t *testing.T) {
 		"killed": {(*redistest.Server).Kill, func(s *redistest.Server) { _ = s.Start() }},
 		"silent": {(*redistest.Server).Pause, (*redistest.Server).Continue},
 	} {
+		if name == "silent" && sized(1, 0) == 0 {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := newOrdeal(t, "--lease", "15s")
@@ -40,9 +43,9 @@ func TestCallsWithoutRedis(t *testing.T) {
 				for call, said := range o.entryPoints(o.nodes[i], "a") {
 					slowest[i] = max(slowest[i], said.took)
 					if call == "list" || call == "status" && i == 0 { // what its database knows, and of its own runs
-						said.check(t, call, http.StatusOK, "")
+						said.check(t, call, verdict{http.StatusOK, "", failsWithin})
 					} else {
-						said.check(t, call, http.StatusServiceUnavailable, "unavailable")
+						said.check(t, call, verdict{http.StatusServiceUnavailable, "unavailable", failsWithin})
 					}
 				}
 			})

@@ -41,7 +41,7 @@ func TestABlackHoleBeforeOneNode(t *testing.T) {
 	ready.awaitRed(two)
 	for call, said := range o.entryPoints(two, "past") {
 		if call != "list" {
-			said.check(t, call, http.StatusServiceUnavailable, "unavailable")
+			said.check(t, call, verdict{http.StatusServiceUnavailable, "unavailable", failsWithin})
 		}
 	}
 	var others time.Duration

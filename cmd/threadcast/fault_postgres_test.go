@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,69 +21,116 @@ const unnoticed = time.Second
 // TestRunsOutliveTheirPostgres takes Postgres away in mid run. Viewers do not notice; runs go on, end, and are stopped; a node
 // dies; and what could not be stored is stored once, by whoever is there, when Postgres is back.
 func TestRunsOutliveTheirPostgres(t *testing.T) {
-	t.Parallel()
-	away := time.Duration(sized(60, 5)) * time.Second
-	server := pgtest.Start(t)
-	o := withStores(t, redistest.Config{}, server.Database(t), "--lease", "4s")
-	one, two, three := o.add(), o.add(), o.add()
-	o.next("past", "r1", one)
-	on := o.run("goes on", one, two)
-	during := o.run("ends", one, two)
-	halted := o.run("is stopped", one, two)
-	o.start("ends and loses its node", three)
-	o.start("loses its node", three)
-	orphans := []*watcher{
-		o.watch("ends and loses its node", one), o.watch("ends and loses its node", two),
-		o.watch("loses its node", one), o.watch("loses its node", two),
+	for _, way := range []struct {
+		name     string
+		away     int // seconds
+		down, up func(*pgtest.Server) error
+		within   time.Duration // calls fail
+	}{
+		{"killed", sized(60, 5), (*pgtest.Server).Kill, (*pgtest.Server).Start, failsWithin},
+		// A new connection is given up after five seconds.
+		{"frozen", sized(15, 0), (*pgtest.Server).Pause, (*pgtest.Server).Resume, failsWithin + 3*time.Second},
+	} {
+		if way.away == 0 {
+			continue
+		}
+		t.Run(way.name, func(t *testing.T) {
+			t.Parallel()
+			server := pgtest.Start(t)
+			o := withStores(t, redistest.Config{}, server.Database(t), "--lease", "4s")
+			c := begin(o)
+			must(t, way.down(server))
+			down := time.Now()
+			c.goOn(way.within)
+			<-time.After(time.Until(down.Add(time.Duration(way.away) * time.Second)))
+			silence := c.judge(down)
+			must(t, way.up(server))
+			up := time.Now()
+			c.end()
+			measured(t, "away for %s: viewers heard nothing for at most %s, %d memberships ended; calls failed after at most %s, a stop from another node took %s; everything was stored %s after it was back",
+				up.Sub(down).Round(time.Millisecond), silence.Round(time.Millisecond), o.sentAway(), c.slowest.Round(time.Millisecond),
+				c.stopped.Round(time.Millisecond), time.Since(up).Round(time.Millisecond))
+		})
 	}
-	ready := o.askReady()
-	if err := server.Kill(); err != nil {
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
 		t.Fatal(err)
 	}
-	down := time.Now()
-	ready.awaitRed(one, two)
-	for call, said := range o.entryPoints(two, "past") {
-		said.check(t, call, http.StatusServiceUnavailable, "unavailable")
+}
+
+// offline is three nodes whose database goes away, and the viewers on two of them.
+type offline struct {
+	*ordeal
+	ready              *readiness
+	on, during, halted []*watcher // of runs that go on, end, and are stopped meanwhile
+	finished, cut      []*watcher // of runs whose node dies when they have ended, and before
+	slowest, stopped   time.Duration
+}
+
+// begin starts the nodes and the runs.
+func begin(o *ordeal) *offline {
+	one, two, three := o.add(), o.add(), o.add()
+	o.next("past", "r1", one)
+	c := &offline{ordeal: o, on: o.run("goes on", one, two), during: o.run("ends", one, two), halted: o.run("is stopped", one, two)}
+	o.start("ends and loses its node", three)
+	o.start("loses its node", three)
+	c.finished = []*watcher{o.watch("ends and loses its node", one), o.watch("ends and loses its node", two)}
+	c.cut = []*watcher{o.watch("loses its node", one), o.watch("loses its node", two)}
+	c.ready = o.askReady()
+	return c
+}
+
+// goOn does what can be done without the database, and tries what cannot.
+func (c *offline) goOn(within time.Duration) {
+	c.Helper()
+	c.ready.awaitRed(c.nodes[:2]...)
+	for call, said := range c.entryPoints(c.nodes[1], "past") {
+		c.slowest = max(c.slowest, said.took)
+		said.check(c.T, call, verdict{http.StatusServiceUnavailable, "unavailable", within})
 	}
-	o.finish("ends", "ends and loses its node")
+	c.finish("ends", "ends and loses its node")
 	asked := time.Now()
-	if code := two.do(http.MethodPost, threadPath("is stopped")+"/stop", nil, nil); code != http.StatusOK {
-		t.Errorf("stop from another node was answered %d", code)
+	if code := c.nodes[1].do(http.MethodPost, threadPath("is stopped")+"/stop", nil, nil); code != http.StatusOK {
+		c.Errorf("stop from another node was answered %d", code)
 	}
-	stopped := time.Since(asked)
-	for _, w := range halted {
+	c.stopped = time.Since(asked)
+	for _, w := range c.halted {
 		w.ended()
 	}
-	three.kill()
-	o.nodes = o.nodes[:2]
-	<-time.After(time.Until(down.Add(away)))
-	var silence time.Duration
-	for _, w := range on {
+	c.nodes[2].kill()
+}
+
+// judge checks that viewers have noticed nothing since the database went away, and returns for how long they heard nothing.
+func (c *offline) judge(down time.Time) (silence time.Duration) {
+	c.Helper()
+	for _, w := range c.on {
 		silence = max(silence, w.silence(down))
 	}
 	if silence > unnoticed {
-		t.Errorf("viewers heard nothing for %s", silence)
+		c.Errorf("viewers heard nothing for %s", silence)
 	}
-	if n := o.sentAway(); n > 0 {
-		t.Errorf("%d memberships ended", n)
+	if n := c.sentAway(); n > 0 {
+		c.Errorf("%d memberships ended", n)
 	}
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
-	up := time.Now()
-	for _, w := range orphans[2:] {
+	return silence
+}
+
+// end lets what is left end, and checks everything.
+func (c *offline) end() {
+	c.Helper()
+	for _, w := range c.cut {
 		w.cutOff("lost")
 	}
-	o.finish("goes on")
-	o.stored(thread.OutcomeStopped, "is stopped")
-	o.stored(thread.OutcomeLost, "loses its node")
-	o.stored(thread.OutcomeFinished, "past", "goes on", "ends", "ends and loses its node")
-	all := time.Since(up)
-	for _, w := range append(append(on, during...), orphans[:2]...) {
+	c.finish("goes on")
+	c.stored(thread.OutcomeStopped, "is stopped")
+	c.stored(thread.OutcomeLost, "loses its node")
+	c.stored(thread.OutcomeFinished, "past", "goes on", "ends", "ends and loses its node")
+	for _, w := range slices.Concat(c.on, c.during, c.finished) {
 		w.check()
 	}
-	measured(t, "away for %s: viewers heard nothing for at most %s, %d memberships ended; a stop from another node took %s; everything was stored %s after it was back",
-		up.Sub(down).Round(time.Millisecond), silence.Round(time.Millisecond), o.sentAway(), stopped.Round(time.Millisecond), all.Round(time.Millisecond))
 }
 
 // inPostgres runs statements in a database, on a connection that ends with the test.
@@ -105,11 +153,12 @@ func inPostgres(t *testing.T, database string, statements ...string) *pgx.Conn {
 // that a run needs. Viewers do not notice, and every run is stored once.
 func TestASlowPostgres(t *testing.T) {
 	t.Parallel()
-	runs := sized(8, 3)
+	runs, millis := sized(8, 3), sized(2000, 500)
 	o := newOrdeal(t, "--lease", "4s")
-	one, two := o.add(), o.add()
+	o.add()
+	o.add()
 	inPostgres(t, o.database,
-		`CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(2); RETURN NULL; END'`,
+		fmt.Sprintf(`CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(%d / 1000.0); RETURN NULL; END'`, millis),
 		`CREATE TRIGGER slow AFTER INSERT OR UPDATE ON agent_runs FOR EACH STATEMENT EXECUTE FUNCTION slow()`,
 		`CREATE TRIGGER slow AFTER INSERT OR UPDATE ON run_state FOR EACH STATEMENT EXECUTE FUNCTION slow()`,
 		`CREATE TRIGGER slow AFTER INSERT OR UPDATE ON threads FOR EACH STATEMENT EXECUTE FUNCTION slow()`)
@@ -145,8 +194,8 @@ func TestASlowPostgres(t *testing.T) {
 		t.Errorf("viewers heard nothing for %s, and of the end after %s", silence, told)
 	}
 	o.stored(thread.OutcomeFinished, names...)
-	measured(t, "%d runs were accepted within %s; viewers heard nothing for at most %s, had all ends after %s; all were stored %s after they ended; for a lease of 4s, on %s and %s",
-		runs, accepted.Round(time.Millisecond), silence.Round(time.Millisecond), told.Round(time.Millisecond), time.Since(released).Round(time.Millisecond), one.addr, two.addr)
+	measured(t, "%d runs were accepted within %s; viewers heard nothing for at most %s, had all ends after %s; all were stored %s after they ended; the lease is 4s",
+		runs, accepted.Round(time.Millisecond), silence.Round(time.Millisecond), told.Round(time.Millisecond), time.Since(released).Round(time.Millisecond))
 }
 
 // TestPostgresKilledWhileRunsAreStored kills Postgres when runs are in the middle of being stored; in some rounds the
