@@ -214,7 +214,7 @@ func TestLogThatLosesARunIsGivenItAgain(t *testing.T) {
 		<-agent.Mark("here")
 		synctest.Wait()
 		same(b, "entries before", 2, len(b.entries("t")))
-		if err := b.memory.Forget(b.Context(), "t"); err != nil {
+		if err := logtest.Wipe(b.Context(), b.memory, "t"); err != nil {
 			b.Fatal(err)
 		}
 		log.asked <- struct{}{}
