@@ -121,6 +121,9 @@ func (r *reader) begin(ctx context.Context, after thread.Cursor, th thread.Threa
 		return nil
 	case !errors.Is(err, thread.ErrNotFound):
 		return err
+	case r.target.Run == after.Run && r.target.Seq == 0:
+		// The log has nothing of a run that goes on: it lost that, and will be given it again.
+		return fmt.Errorf("the live log has not got run %d of thread %s: %w", after.Run, r.id, thread.ErrUnavailable)
 	case r.target.Run == after.Run && r.target.Before(after):
 		return fmt.Errorf("%w: %s is ahead of its run, which is at %s", thread.ErrBadCursor, after, r.target)
 	}

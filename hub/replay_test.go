@@ -185,6 +185,22 @@ func TestBadCursor(t *testing.T) {
 	}
 }
 
+// Where the log has lost a run that goes on, a position in it is as good as it was: it is to be tried again.
+func TestCursorInARunThatTheLogHasLost(t *testing.T) {
+	b := setup(t, hub.Config{})
+	b.whole(1)
+	b.begin()
+	b.emit(3)
+	b.shelf.last = 2
+	b.drop(2)
+	if _, err := b.hub.Subscribe(t.Context(), b.id, hub.Options{After: cursor(2, 2)}); !errors.Is(err, thread.ErrUnavailable) {
+		t.Fatalf("got %v", err)
+	}
+	if n := b.hub.Watched(); n != 0 {
+		t.Errorf("%d threads are still watched", n)
+	}
+}
+
 func TestDamagedRunDoesNotHideItsNeighbours(t *testing.T) {
 	b := setup(t, hub.Config{Damaged: func(r thread.Run) []thread.Event {
 		return []thread.Event{{First: 1, Last: r.LastSeq, Data: []byte("damaged " + r.ID)}}

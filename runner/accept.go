@@ -115,7 +115,7 @@ func (r acceptor) try(ctx context.Context, o order) (acc thread.Accepted, again 
 		return thread.Accepted{}, errors.Is(err, thread.ErrRunIDUsed), err
 	}
 	o.raw = raw
-	r.launch(r.fresh(ctx, lease), run, o)
+	r.launch(lease, run, o)
 	return thread.Accepted{RunID: run.ID, Cursor: thread.Cursor{Run: run.Number}}, false, nil
 }
 
@@ -174,11 +174,13 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// record writes the run into the history, after finishing what an owner that went away left unfinished. It does so
-// while the lease holds, which it leaves in its latest form.
+// record writes the run into the history, after finishing what an owner that went away left unfinished. Meanwhile the lease
+// is renewed, however long that takes, and left in its latest form.
 func (r acceptor) record(ctx context.Context, lease *thread.Lease, o order) (thread.Run, []byte, error) {
 	for {
+		k := startDeafKeeper(r.Runner, *lease)
 		run, raw, err := r.start(ctx, *lease, o)
+		*lease = k.stop()
 		left, ok := errors.AsType[*thread.UnfinishedError](err)
 		if !ok {
 			return run, raw, err
@@ -189,9 +191,9 @@ func (r acceptor) record(ctx context.Context, lease *thread.Lease, o order) (thr
 	}
 }
 
-// start is one attempt to record. It returns the run and the input that its agent gets. That may take longer than the
-// lease lasts: should another have taken it by then, one of the two finds the other's run unfinished, and only the greater
-// token may finish it.
+// start is one attempt to record. It returns the run and the input that its agent gets. Should another
+// have taken the lease by then, since it could not be renewed, one of the two finds the other's run unfinished, and only the
+// greater token may finish it.
 func (r acceptor) start(ctx context.Context, lease thread.Lease, o order) (run thread.Run, raw []byte, err error) {
 	run = thread.Run{
 		Thread: o.Thread, ID: o.RunID, Agent: o.Agent, Parent: o.in.ParentRunID, Messages: o.in.MessageIDs,
@@ -237,23 +239,12 @@ func (r acceptor) clean(ctx context.Context, lease thread.Lease, run thread.Run)
 	return nil
 }
 
-// fresh renews a lease that has got old while the run was recorded. If that cannot be done the run finds out.
-func (r acceptor) fresh(ctx context.Context, lease thread.Lease) thread.Lease {
-	if time.Until(lease.Deadline) > r.cfg.Lease/2 {
-		return lease
-	}
-	asked := time.Now()
-	renewed, err := r.Leaser.Renew(ctx, lease, r.cfg.Lease)
-	if err != nil {
-		return lease
-	}
-	renewed.Deadline = asked.Add(r.cfg.Lease)
-	return renewed
-}
-
 // launch starts the run's goroutine.
 func (r acceptor) launch(lease thread.Lease, run thread.Run, o order) {
 	e := newExecution(r.Runner, lease, run, o)
+	if lease.Stop != nil {
+		e.asked(*lease.Stop)
+	}
 	if o.over != nil {
 		e.conclude(*o.over)
 	}

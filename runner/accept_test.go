@@ -301,12 +301,13 @@ func TestAcceptWhenTheHistoryIsSlow(t *testing.T) {
 			same(b, "invocations", 0, agent.Invocations())
 		})
 	})
-	t.Run("a history that is slower than the lease costs the run nothing while nobody takes that", func(t *testing.T) {
+	t.Run("a history that is slower than the lease costs the run nothing, since that is renewed", func(t *testing.T) {
 		bubble(t, func(b *bench) {
 			agent := agenttest.New(held([]string{started}, []string{finished}))
-			r := b.node(agent)
+			r, other := b.node(agent), b.node(agent)
 			gate := make(chan struct{})
 			b.past.inject("StartRun", 1, fault{wait: gate})
+			time.AfterFunc(lease+time.Second/2, func() { _, _ = other.Reclaim(b.Context()) })
 			time.AfterFunc(lease+time.Second, func() { close(gate) })
 			b.begin(r, "t", "r1")
 			b.pass(10 * lease)
@@ -321,6 +322,9 @@ func TestAcceptWhenTheHistoryIsSlow(t *testing.T) {
 			r, other := b.node(agent), b.node(agent)
 			gate := make(chan struct{})
 			b.past.inject("StartRun", 1, fault{wait: gate})
+			for nth := 1; nth <= 45; nth++ { // until it has expired
+				b.log.Inject(logtest.Renew, nth, logtest.Fault{Err: thread.ErrUnavailable})
+			}
 			time.AfterFunc(lease+time.Second, func() { b.begin(other, "t", "r2") })
 			time.AfterFunc(lease+2*time.Second, func() { close(gate) })
 			if _, err := r.Run(b.Context(), request("t", "r1")); !errors.Is(err, thread.ErrLeaseLost) {
@@ -345,6 +349,23 @@ func TestAcceptWhenTheHistoryIsSlow(t *testing.T) {
 			agent.Release("go")
 			synctest.Wait()
 			same(b, "outcome", "finished", b.last("t").outcome())
+		})
+	})
+	t.Run("a wish to stop that comes before the run is recorded is heard", func(t *testing.T) {
+		bubble(t, func(b *bench) {
+			agent := agenttest.New(held([]string{started}, []string{finished}))
+			r := b.node(agent)
+			gate := make(chan struct{})
+			b.past.inject("StartRun", 1, fault{wait: gate})
+			time.AfterFunc(time.Second, func() {
+				if _, err := b.memory.AskStop(b.Context(), "t", thread.StopRequest{RunID: "r1", By: "alice"}); err != nil {
+					b.Error(err)
+				}
+			})
+			time.AfterFunc(lease+time.Second, func() { close(gate) })
+			b.begin(r, "t", "r1")
+			b.pass(2 * time.Second)
+			same(b, "outcome", "stopped", b.last("t").outcome())
 		})
 	})
 	t.Run("a run whose predecessor cannot be saved waits, then means unavailable", func(t *testing.T) {

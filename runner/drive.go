@@ -61,6 +61,10 @@ func (e *execution) pump() *conclusion {
 		if over != nil && over.lost {
 			return over
 		}
+		if over == nil && len(events) == 0 {
+			e.refresh()
+			continue
+		}
 		entries := e.entriesFor(events)
 		if over != nil && over.own {
 			entries = append(entries, e.endEntry(over.end, len(entries)))
@@ -77,6 +81,19 @@ func (e *execution) pump() *conclusion {
 		if over != nil {
 			return over
 		}
+	}
+}
+
+// refresh appends the last entry again, so that a log which has lost the run has it again before the agent's next word. A
+// log that has no room for it is asked again with that.
+func (e *execution) refresh() {
+	if len(e.entries) == 0 {
+		return
+	}
+	last := e.entries[len(e.entries)-1:]
+	err := e.r.scribe().appendAll(context.Background(), e.getLease, e.entries, last)
+	if err != nil && !errors.Is(err, thread.ErrFull) {
+		e.conclude(conclusion{lost: true, cause: err})
 	}
 }
 

@@ -100,6 +100,14 @@ func (e *execution) renewed(lease thread.Lease) {
 	e.lease = lease
 }
 
+// woken is called by the keeper.
+func (e *execution) woken() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.doubt = true
+	e.changed.Broadcast()
+}
+
 // lose is called by the keeper.
 func (e *execution) lose(err error) {
 	e.conclude(conclusion{lost: true, cause: fmt.Errorf("%w: %w", errLost, err)})

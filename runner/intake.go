@@ -23,10 +23,11 @@ type intake struct {
 	cancel context.CancelCauseFunc
 
 	mu      sync.Mutex
-	changed *sync.Cond // queue or over
+	changed *sync.Cond // queue, over or doubt
 	tracker *agui.Tracker
 	queue   queue
 	over    *conclusion
+	doubt   bool      // the log may have lost what it had
 	last    time.Time // of the last event
 }
 
@@ -134,13 +135,15 @@ func (e *intake) concluded() bool {
 	return e.over != nil
 }
 
-// take waits for events and returns some; with the conclusion when they are the last ones.
+// take waits for events and returns some; with the conclusion when they are the last ones. It returns neither when the log
+// is in doubt.
 func (e *intake) take() ([][]byte, *conclusion) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for len(e.queue.events) == 0 && e.over == nil {
+	for len(e.queue.events) == 0 && e.over == nil && !e.doubt {
 		e.changed.Wait()
 	}
+	e.doubt = false // what is appended shows whether the log has what is before it
 	events := e.queue.take()
 	e.changed.Broadcast()
 	if e.over != nil && (len(e.queue.events) == 0 || e.over.lost) {

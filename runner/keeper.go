@@ -11,6 +11,8 @@ import (
 // kept is told by the keeper what becomes of a lease. Its methods must not block.
 type kept interface {
 	renewed(thread.Lease)
+	// woken tells that the log has asked to look, and that it was not for a stop: it may have lost what it had.
+	woken()
 	asked(thread.StopRequest)
 	lose(error)
 }
@@ -21,15 +23,28 @@ type keeper struct {
 	r      *Runner
 	lease  thread.Lease
 	holder kept
+	deaf   bool // who wakes it is left to the keeper that follows
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
 func startKeeper(r *Runner, lease thread.Lease, holder kept) *keeper {
-	ctx, cancel := context.WithCancel(context.Background())
-	k := &keeper{r: r, lease: lease, holder: holder, cancel: cancel, done: make(chan struct{})}
-	go k.run(ctx)
+	k := &keeper{r: r, lease: lease, holder: holder}
+	k.start()
 	return k
+}
+
+// startDeafKeeper starts one for a lease whose run begins later. A wish to stop that a renewal brings is in what stop returns.
+func startDeafKeeper(r *Runner, lease thread.Lease) *keeper {
+	k := &keeper{r: r, lease: lease, holder: &holding{lease: lease}, deaf: true}
+	k.start()
+	return k
+}
+
+func (k *keeper) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	k.cancel, k.done = cancel, make(chan struct{})
+	go k.run(ctx)
 }
 
 // stop ends the keeper and returns the lease as it is.
@@ -44,16 +59,26 @@ func (k *keeper) run(ctx context.Context) {
 	period := k.r.cfg.Lease / 3
 	t := time.NewTimer(time.Until(k.lease.Deadline) - 2*period) // the lease may be older than the keeper
 	defer t.Stop()
+	woken := false
 	for {
+		asked := k.lease.Asked
+		if k.deaf {
+			asked = nil
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
-		case <-k.lease.Asked:
+		case <-asked:
+			woken = true
 		}
 		err := k.renew(ctx)
 		switch {
 		case err == nil:
+			if woken && k.lease.Stop == nil {
+				k.holder.woken()
+			}
+			woken = false
 			t.Reset(period)
 		case ctx.Err() != nil:
 			return

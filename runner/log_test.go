@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -183,6 +184,45 @@ func TestLogLosesEntries(t *testing.T) {
 			b.pass(time.Second)
 			same(b, "what is wrong", "", b.check("t", was[0]))
 		})
+	})
+}
+
+// prompter is a log that wakes the holder of a lease when the test says so.
+type prompter struct {
+	live
+	asked chan struct{}
+}
+
+func (p prompter) Acquire(ctx context.Context, claim thread.Claim, ttl time.Duration) (thread.Lease, error) {
+	l, err := p.live.Acquire(ctx, claim, ttl)
+	l.Asked = p.asked
+	return l, err
+}
+
+func (p prompter) Renew(ctx context.Context, l thread.Lease, ttl time.Duration) (thread.Lease, error) {
+	l, err := p.live.Renew(ctx, l, ttl)
+	l.Asked = p.asked
+	return l, err
+}
+
+func TestLogThatLosesARunIsGivenItAgain(t *testing.T) {
+	bubble(t, func(b *bench) {
+		agent := agenttest.New(held([]string{started, open}, []string{shut, finished}))
+		log := prompter{b.log, make(chan struct{})}
+		r := b.nodeOn(log, agent, b.config())
+		b.begin(r, "t", "r1")
+		<-agent.Mark("here")
+		synctest.Wait()
+		same(b, "entries before", 2, len(b.entries("t")))
+		if err := logtest.Wipe(b.Context(), b.memory, "t"); err != nil {
+			b.Fatal(err)
+		}
+		log.asked <- struct{}{}
+		synctest.Wait()
+		same(b, "entries after, though the agent is silent", 2, len(b.entries("t")))
+		agent.Release("go")
+		b.pass(time.Second)
+		same(b, "outcome", "finished", b.last("t").outcome())
 	})
 }
 

@@ -38,6 +38,8 @@ func (h *holding) renewed(l thread.Lease) {
 
 func (h *holding) asked(thread.StopRequest) {}
 
+func (h *holding) woken() {}
+
 // lose makes every further use of the lease fail at once.
 func (h *holding) lose(error) {
 	h.mu.Lock()

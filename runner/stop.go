@@ -9,6 +9,13 @@ import (
 	"github.com/threadcast/threadcast/persistence/thread"
 )
 
+// stopPatience is how long a caller of Stop waits, beside what the agent is given, for the end of a run of this node to be
+// written.
+const stopPatience = 3500 * time.Millisecond
+
+// errEndNotWritten tells that the run is concluded, while the log does not take its end. That goes on being tried.
+var errEndNotWritten = fmt.Errorf("the end of the run cannot be written yet: %w", thread.ErrUnavailable)
+
 // errStopped is the cause with which a stopped run's context ends.
 var errStopped = errors.New("the run was stopped")
 
@@ -43,7 +50,9 @@ func (r *Runner) stopped(by string) conclusion {
 // Stop ends the thread's active run: the one named, or any if run is empty. When it returns Stopped, the agent's
 // context is done and its agent has returned or was abandoned, the run's terminal event is durable, nothing
 // of the run is published any more, and the thread takes a new run. A run that waits in the queue is stopped by taking
-// it out, and a thread that waits for an answer by an answer of its own: whatever waits is cancelled.
+// it out, and a thread that waits for an answer by an answer of its own: whatever waits is cancelled. While the log is away
+// the run's end cannot be written: then [thread.ErrUnavailable] comes within five seconds, for an agent that returns when it
+// is told to, and the run ends all the same as soon as the log is back.
 func (r *Runner) Stop(ctx context.Context, id thread.ID, run thread.RunID, by string) (thread.Stopped, error) {
 	e := r.floor.execution(id)
 	if e != nil && (run != "" && run != e.run.ID || run == "" && e.hasEnded()) {
@@ -62,8 +71,12 @@ func (r *Runner) Stop(ctx context.Context, id thread.ID, run thread.RunID, by st
 		return r.dismiss(ctx, id, run, by)
 	}
 	e.conclude(r.stopped(by))
+	late := time.NewTimer(r.cfg.StopGrace + stopPatience)
+	defer late.Stop()
 	select {
 	case <-e.ended:
+	case <-late.C:
+		return thread.Stopped{}, fmt.Errorf("stop run %s: %w", e.run.ID, errEndNotWritten)
 	case <-ctx.Done():
 		return thread.Stopped{}, context.Cause(ctx)
 	}

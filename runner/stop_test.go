@@ -74,6 +74,24 @@ func TestStop(t *testing.T) {
 	})
 }
 
+func TestStopWhileTheLogIsAway(t *testing.T) {
+	bubble(t, func(b *bench) {
+		agent := agenttest.New(held([]string{started, open}, nil))
+		r := b.node(agent)
+		b.begin(r, "t", "r1")
+		<-agent.Mark("here")
+		b.log.Down(thread.ErrUnavailable)
+		asked := time.Now()
+		_, err := r.Stop(b.Context(), "t", "r1", "alice")
+		same(b, "unavailable", true, errors.Is(err, thread.ErrUnavailable))
+		same(b, "within five seconds", true, time.Since(asked) < 5*time.Second)
+		same(b, "cause", true, strings.Contains((<-agent.Cancelled()).Error(), "stopped"))
+		b.log.Up()
+		b.pass(2 * time.Second)
+		same(b, "end", &thread.End{Outcome: thread.OutcomeStopped, By: "alice"}, b.last("t").end)
+	})
+}
+
 func TestStopIsWaitedFor(t *testing.T) {
 	t.Run("two stops at once are one stop, and both are told", func(t *testing.T) {
 		bubble(t, func(b *bench) {

@@ -25,6 +25,9 @@ func (n *node) dial(opts *webtest.Options) (*webtest.Client, error) {
 // errNothingMore is what a follower fails with when its socket has ended, or stays silent for too long.
 var errNothingMore = errors.New("nothing more comes")
 
+// errSentAway is what a follower fails with when the server ends its membership, but not its socket.
+var errSentAway = errors.New("the server ended the membership")
+
 // follower follows one thread over sockets, one after the other. Unlike a [webtest.Viewer] it keeps none of the events, so
 // that hundreds can read a long run, and it may go back to where it was before.
 type follower struct {
@@ -123,6 +126,10 @@ func (f *follower) handle(p webtest.Push) error {
 		return nil
 	case "caught_up":
 		return nil
+	case "status": // something besides events may have changed
+		return nil
+	case "phx_error":
+		return errSentAway
 	}
 	if p.Event == "status" {
 		return nil // it may come whenever something has changed, or may have

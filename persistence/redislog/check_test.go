@@ -1,10 +1,8 @@
 package redislog_test
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 
@@ -52,7 +50,7 @@ func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	dial := func(addr string) redis.UniversalOptions { return redis.UniversalOptions{Addrs: []string{addr}} }
 	t.Run("a server before 6.2", func(t *testing.T) {
-		_, err := redislog.New(t.Context(), dial(oldServer(t, "6.0.16")), redislog.Options{})
+		_, err := redislog.New(t.Context(), dial(redistest.Old(t, "6.0.16")), redislog.Options{})
 		if err == nil || !strings.Contains(err.Error(), "version 6.0.16; 6.2 or later") {
 			t.Fatalf("New: got %v", err)
 		}
@@ -73,53 +71,4 @@ func TestNewRefuses(t *testing.T) {
 			t.Fatalf("New: got %v, want %v", err, thread.ErrBadInput)
 		}
 	})
-}
-
-// oldServer answers INFO as a server of that version does, and hardly anything else. It returns its address.
-func oldServer(t *testing.T, version string) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			c, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go answer(c, "redis_version:"+version+"\r\n")
-		}
-	}()
-	return listener.Addr().String()
-}
-
-func answer(c net.Conn, info string) {
-	defer c.Close()
-	lines := bufio.NewReader(c)
-	for {
-		var args, size int
-		if _, err := fmt.Fscanf(lines, "*%d\r\n", &args); err != nil {
-			return
-		}
-		var words []string
-		for range args {
-			var word string
-			if _, err := fmt.Fscanf(lines, "$%d\r\n%s\r\n", &size, &word); err != nil {
-				return
-			}
-			words = append(words, word)
-		}
-		reply := "-ERR unknown command\r\n"
-		switch strings.ToLower(words[0]) {
-		case "info":
-			reply = fmt.Sprintf("$%d\r\n%s\r\n", len(info), info)
-		case "client":
-			reply = "+OK\r\n"
-		}
-		if _, err := c.Write([]byte(reply)); err != nil {
-			return
-		}
-	}
 }

@@ -17,13 +17,20 @@ import (
 // interface. It is safe for concurrent use.
 type Server struct {
 	Signals
+	// Record keeps what the agents emit, for [Server.Emitted]. It is set before the first run.
+	Record bool
+
 	http   *httptest.Server
 	closed chan Hangup
 
-	mu     sync.Mutex
-	agents map[string]*served
-	inputs []json.RawMessage
+	mu      sync.Mutex
+	agents  map[string]*served
+	inputs  []json.RawMessage
+	emitted map[played][][]byte
 }
+
+// played names a run that was played.
+type played struct{ thread, run string }
 
 // served is one agent of a server.
 type served struct {
@@ -41,7 +48,7 @@ type Hangup struct {
 // NewServer starts a server, and closes it when the test is over: then all its gates are open, and the
 // connections that are left are cut.
 func NewServer(t testing.TB) *Server {
-	s := &Server{closed: make(chan Hangup, 1024), agents: map[string]*served{}}
+	s := &Server{closed: make(chan Hangup, 1024), agents: map[string]*served{}, emitted: map[played][][]byte{}}
 	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(func() {
 		s.end()
@@ -74,6 +81,26 @@ func (s *Server) Invocations() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.inputs)
+}
+
+// Emitted returns what was emitted in a run, in order and byte for byte; what an [SSE] step sent is not among it.
+func (s *Server) Emitted(thread, run string) [][]byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.emitted[played{thread, run}])
+}
+
+// recorded is emit for a run of which a record is kept.
+func (s *Server) recorded(run played, emit func([]byte) error) func([]byte) error {
+	if !s.Record {
+		return emit
+	}
+	return func(event []byte) error {
+		s.mu.Lock()
+		s.emitted[run] = append(s.emitted[run], event)
+		s.mu.Unlock()
+		return emit(event)
+	}
 }
 
 // Closed returns a channel that receives whenever a client closes its connection before the script is over.
@@ -119,6 +146,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-cache")
 	p := s.play(w)
 	p.names = newNames(ids.ThreadID, ids.RunID)
+	p.emit = s.recorded(played{ids.ThreadID, ids.RunID}, p.emit)
 	p.flush()
 	defer cut()
 	if err := p.perform(r.Context(), steps); err != nil {

@@ -1,8 +1,10 @@
 package agenttest_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -128,4 +130,33 @@ func TestServerClosesWithScriptsThatHang(t *testing.T) {
 		<-kept.Mark("here")
 	})
 	<-kept.Mark("gone")
+}
+
+func TestServerKeepsWhatItEmits(t *testing.T) {
+	srv := agenttest.NewServer(t)
+	srv.Record = true
+	srv.Handle("a", []agenttest.Step{
+		agenttest.RepeatUntil("over {run}", "{run} {i}", time.Millisecond), agenttest.Emit("last"),
+	})
+	resp := post(t, t.Context(), srv.URL("a"), body)
+	lines := bufio.NewReader(resp.Body)
+	for range 5 {
+		if _, err := lines.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	srv.Release("over r1")
+	if _, err := io.ReadAll(lines); err != nil {
+		t.Fatal(err)
+	}
+	got := srv.Emitted("t1", "r1")
+	if n := len(got); n < 3 || string(got[0]) != "r1 0" || string(got[n-2]) != fmt.Sprint("r1 ", n-2) || string(got[n-1]) != "last" {
+		t.Errorf("it has kept %q", got)
+	}
+	if other := srv.Emitted("t1", "r2"); other != nil {
+		t.Errorf("of another run it has kept %q", other)
+	}
+	if n := srv.Waiting("over r1"); n != 0 {
+		t.Errorf("%d scripts wait", n)
+	}
 }

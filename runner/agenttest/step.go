@@ -85,6 +85,32 @@ func Repeat(n int, event string, apart time.Duration) Step {
 	}}
 }
 
+// RepeatUntil emits an event again and again, this long apart, with {i} replaced by 0, 1, 2..., until the test releases the
+// gate; see [Signals.Release]. In the name of the gate, too, {thread} and {run} stand for the run's ids.
+func RepeatUntil(gate, event string, apart time.Duration) Step {
+	return Step{func(ctx context.Context, p *play) error {
+		name := p.names.Replace(gate)
+		open := p.signals.enter(name)
+		defer p.signals.leave(name, open)
+		again := time.NewTicker(apart)
+		defer again.Stop()
+		for i := 0; ; i++ {
+			text := p.names.Replace(strings.ReplaceAll(event, "{i}", strconv.Itoa(i)))
+			if err := p.emit([]byte(text)); err != nil || open == nil {
+				return err
+			}
+			p.flush()
+			select {
+			case <-again.C:
+			case <-open:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}}
+}
+
 // BigResult emits a TOOL_CALL_RESULT whose content has this many bytes.
 func BigResult(toolCallID, messageID string, size int) Step {
 	return Step{func(_ context.Context, p *play) error {
