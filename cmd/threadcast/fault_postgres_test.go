@@ -39,12 +39,12 @@ func TestRunsOutliveTheirPostgres(t *testing.T) {
 			server := pgtest.Start(t)
 			o := withStores(t, redistest.Config{}, server.Database(t), "--lease", "4s")
 			c := begin(o)
-			must(t, way.down(server))
+			fine(t, way.down(server))
 			down := time.Now()
 			c.goOn(way.within)
 			<-time.After(time.Until(down.Add(time.Duration(way.away) * time.Second)))
 			silence := c.judge(down)
-			must(t, way.up(server))
+			fine(t, way.up(server))
 			up := time.Now()
 			c.end()
 			measured(t, "away for %s: viewers heard nothing for at most %s, %d memberships ended; calls failed after at most %s, a stop from another node took %s; everything was stored %s after it was back",
@@ -54,7 +54,7 @@ func TestRunsOutliveTheirPostgres(t *testing.T) {
 	}
 }
 
-func must(t *testing.T, err error) {
+func fine(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -127,7 +127,7 @@ func (o *ordeal) compare(run thread.Run, state thread.Outcome) error {
 		got = append(got, e.Data)
 	}
 	if state == thread.OutcomeFinished {
-		return sameWords(o.agents.Emitted(string(run.Thread), "r1"), got)
+		return saysTheSame(o.agents.Emitted(string(run.Thread), "r1"), got)
 	}
 	for _, w := range o.watchers {
 		if w.thread != string(run.Thread) {
@@ -135,7 +135,7 @@ func (o *ordeal) compare(run thread.Run, state thread.Outcome) error {
 		}
 		w.ended()
 		w.mu.Lock()
-		err := sameWords(w.events, got)
+		err := saysTheSame(w.events, got)
 		w.mu.Unlock()
 		if err != nil {
 			return fmt.Errorf("compared with what was seen on %s: %w", w.n.addr, err)

@@ -226,7 +226,7 @@ func (w *watcher) check() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	want := w.t.agents.Emitted(w.thread, "r1")
-	err := sameWords(want, w.events)
+	err := saysTheSame(want, w.events)
 	if err == nil && w.resets == 0 {
 		err = sameBytes(want, w.events)
 	}
@@ -252,8 +252,8 @@ func sameBytes(want, got [][]byte) error {
 	return nil
 }
 
-// sameWords compares events that may be compacted with those that an agent emitted.
-func sameWords(want, got [][]byte) error {
+// saysTheSame compares events that may be compacted with those that an agent emitted.
+func saysTheSame(want, got [][]byte) error {
 	if len(got) == 0 || !bytes.HasPrefix(got[0], want[0][:len(want[0])-1]) {
 		return fmt.Errorf("%d events do not begin with the agent's first", len(got))
 	}
