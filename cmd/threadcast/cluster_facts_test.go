@@ -23,7 +23,7 @@ var clusterLease = func() time.Duration {
 	if underRace {
 		return 4 * time.Second
 	}
-	return 2 * time.Second
+	return 3 * time.Second
 }()
 
 // pause stops the process as it is; see [node.resume].
@@ -97,7 +97,7 @@ func (w *witness) roam(run uint64, next func(attempt int) *node) (codes []int, e
 		if err == nil || !isOver(err) {
 			return codes, err
 		}
-		if w.channel != nil {
+		if w.channel != nil && !errors.Is(err, errSentAway) {
 			code, err := w.closed()
 			if err != nil {
 				return codes, err
@@ -110,8 +110,8 @@ func (w *witness) roam(run uint64, next func(attempt int) *node) (codes []int, e
 	return codes, fmt.Errorf("viewer of %s at %s: no node has it", w.thread, w.pos)
 }
 
-// isOver tells whether a follower failed with nothing but the end of its socket.
-func isOver(err error) bool { return errors.Is(err, errNothingMore) }
+// isOver tells whether a follower failed with nothing but the end of its socket or of its membership.
+func isOver(err error) bool { return errors.Is(err, errNothingMore) || errors.Is(err, errSentAway) }
 
 // runWhenFree starts a run as soon as the thread takes one. It may be called from any goroutine.
 func (n *node) runWhenFree(thread string, req any) error {

@@ -30,7 +30,7 @@ func TestKilledNodesRunsEndOnTheOthers(t *testing.T) {
 		name := fmt.Sprintf("told-%d", i)
 		flags = append(flags, "--agent", name+"=agui:"+s.agents.URL(name))
 	}
-	s.cluster = startCluster(t, 2+victims, flags...)
+	s.cluster = startClusterOn(t, steady, 2+victims, flags...)
 	var all sync.WaitGroup
 	for i := range victims {
 		all.Go(func() {

@@ -22,7 +22,7 @@ func TestSilenceIsNoDeath(t *testing.T) {
 	agents.Handle("thinker", append(append(emits(begins, `{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"look"}`),
 		agenttest.WaitFor("found")), emits(`{"type":"TOOL_CALL_END","toolCallId":"c"}`, ends)...))
 	agents.Handle("talker", append(emits(begins, opens), agenttest.Repeat(1_000_000, talksOn, 5*time.Millisecond)))
-	c := startCluster(t, 3, "--lease", clusterLease.String(), "--log-level", "error",
+	c := startClusterOn(t, steady, 3, "--lease", clusterLease.String(), "--log-level", "error",
 		"--agent", "thinker=agui:"+agents.URL("thinker"), "--agent", "talker=agui:"+agents.URL("talker"), "--agent", "demo=demo")
 	thinks, talks := newWitness(c.nodes[1], "thinks", thread.Cursor{}), newWitness(c.nodes[2], "talks", thread.Cursor{})
 	for _, w := range []*witness{thinks, talks} {

@@ -23,7 +23,7 @@ const rollGrace = 8 * time.Second
 // ends once, in Redis and in the database (F073).
 func TestRollingRestart(t *testing.T) {
 	r := &rolling{T: t, runs: sized(200, 12), each: sized(5, 2), closes: map[int]int{}}
-	r.cluster = startCluster(t, 3, "--grace", rollGrace.String(), "--lease", (2 * clusterLease).String(), "--log-level", "warn")
+	r.cluster = startClusterOn(t, steady, 3, "--grace", rollGrace.String(), "--lease", (2 * clusterLease).String(), "--log-level", "warn")
 	for i := range r.runs {
 		l := &rolled{thread: fmt.Sprintf("roll-%d", i), owner: i % 3, long: i/3%2 == 0}
 		for j := range r.each {

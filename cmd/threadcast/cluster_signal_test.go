@@ -15,7 +15,7 @@ func TestSecondSignalEndsANodeAtOnce(t *testing.T) {
 	t.Parallel()
 	agents := agenttest.NewServer(t)
 	agents.Handle("silent", append(emits(begins, opens, talks), agenttest.WaitFor("never")))
-	c := startCluster(t, 2, "--agent", "silent=agui:"+agents.URL("silent"), "--log-level", "warn", "--grace", "1m")
+	c := startClusterOn(t, steady, 2, "--agent", "silent=agui:"+agents.URL("silent"), "--log-level", "warn", "--grace", "1m")
 	n, other := c.nodes[0], c.nodes[1]
 	here, there, idle := newWitness(n, "quiet", thread.Cursor{}), newWitness(other, "quiet", thread.Cursor{}), newWitness(n, "idle", thread.Cursor{})
 	for _, w := range []*witness{here, there, idle} {

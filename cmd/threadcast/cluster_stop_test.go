@@ -23,7 +23,7 @@ func TestStopFromAnotherNode(t *testing.T) {
 	times := sized(250, 10)
 	s := &stopping{T: t, agents: agenttest.NewServer(t), hungUp: map[string]time.Time{}}
 	s.agents.Handle("endless", append(emits(begins, opens), agenttest.Repeat(1_000_000, talksOn, time.Millisecond)))
-	s.cluster = startCluster(t, 3, "--agent", "endless=agui:"+s.agents.URL("endless"), "--log-level", "warn")
+	s.cluster = startClusterOn(t, steady, 3, "--agent", "endless=agui:"+s.agents.URL("endless"), "--log-level", "warn")
 	done := make(chan struct{})
 	var watching, all sync.WaitGroup
 	watching.Go(func() { s.noteHangUps(done) })

@@ -25,8 +25,17 @@ type cluster struct {
 // startCluster starts so many nodes with these flags, and returns them when they are ready.
 func startCluster(t testing.TB, nodes int, flags ...string) *cluster {
 	t.Helper()
+	return startClusterOn(t, redistest.Config{}, nodes, flags...)
+}
+
+// steady is a Redis that is not going to be restarted: it does not wait for a disk that is busy with other things.
+var steady = redistest.Config{Memory: true}
+
+// startClusterOn is startCluster with another Redis than one that loses nothing.
+func startClusterOn(t testing.TB, redis redistest.Config, nodes int, flags ...string) *cluster {
+	t.Helper()
 	redistest.Need(t)
-	c := &cluster{t: t, redis: redistest.Run(t, redistest.Config{}), database: pgtest.Database(t), flags: flags}
+	c := &cluster{t: t, redis: redistest.Run(t, redis), database: pgtest.Database(t), flags: flags}
 	for range nodes {
 		c.add()
 	}

@@ -131,8 +131,5 @@ func (f *follower) handle(p webtest.Push) error {
 	case "phx_error":
 		return errSentAway
 	}
-	if p.Event == "status" {
-		return nil // it may come whenever something has changed, or may have
-	}
 	return fmt.Errorf("there came %s %.200s", p.Event, p.Payload)
 }
