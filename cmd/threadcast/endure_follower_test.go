@@ -131,13 +131,10 @@ func (f *follower) handle(p webtest.Push) error {
 			f.caught()
 		}
 		return nil
-	case "status": // something besides events may have changed
-		return nil
+	case "status":
+		return nil // it may come whenever something has changed, or may have
 	case "phx_error":
 		return errSentAway
-	}
-	if p.Event == "status" {
-		return nil // it may come whenever something has changed, or may have
 	}
 	return fmt.Errorf("there came %s %.200s", p.Event, p.Payload)
 }
