@@ -39,6 +39,8 @@ type follower struct {
 
 	// take gets every batch, once it is clear that it continues what came before.
 	take func(from, to thread.Cursor, b batch) error
+	// caught is called for every caught_up, if it is not nil.
+	caught func()
 	// mayReset tells whether the log may have lost the place to which the follower returns.
 	mayReset bool
 
@@ -125,9 +127,12 @@ func (f *follower) handle(p webtest.Push) error {
 		f.pos = step.To
 		return nil
 	case "caught_up":
+		if f.caught != nil {
+			f.caught()
+		}
 		return nil
-	case "status": // something besides events may have changed
-		return nil
+	case "status":
+		return nil // it may come whenever something has changed, or may have
 	case "phx_error":
 		return errSentAway
 	}

@@ -144,8 +144,8 @@ func (o *ordeal) compare(run thread.Run, state thread.Outcome) error {
 	return nil
 }
 
-// stored waits until the runs r1 of these threads are in the history, and compares them: see compare. No run may be
-// unfinished there, and no agent may have been called more than once for one.
+// stored waits until the runs r1 of these threads are in the history, and compares them: see compare. Then no
+// run may be left unfinished there, of whatever thread, and no agent may have been called more than once for one.
 func (o *ordeal) stored(state thread.Outcome, threads ...string) {
 	o.Helper()
 	past := o.history()
@@ -169,9 +169,10 @@ func (o *ordeal) stored(state thread.Outcome, threads ...string) {
 			o.Errorf("%s has %d runs, not %d, %v", id, len(runs), want, err)
 		}
 	}
-	if left, err := past.Unfinished(o.Context(), "", 0, 10); err != nil || len(left) > 0 {
-		o.Errorf("%d runs are not finished, %v", len(left), err)
-	}
+	eventually(o, patience, "no run is unfinished in the history", func() bool {
+		left, err := past.Unfinished(o.Context(), "", 0, 10)
+		return err == nil && len(left) == 0
+	})
 	if n := o.agents.Invocations(); n != len(o.runs) {
 		o.Errorf("agents were called %d times for %d runs", n, len(o.runs))
 	}

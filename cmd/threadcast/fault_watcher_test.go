@@ -31,12 +31,15 @@ type watcher struct {
 	socket  *webtest.Client // the present one
 }
 
-// watch returns a viewer of a thread that has joined on a node.
+// watch returns a viewer of a thread that has joined on a node, and has caught up.
 func (o *ordeal) watch(id string, on *node) *watcher {
 	o.Helper()
 	w := &watcher{t: o, quit: make(chan struct{})}
 	w.follower = follower{n: on, thread: id, replay: "raw", mayReset: true, take: w.see}
+	caught := make(chan struct{})
+	w.caught = sync.OnceFunc(func() { close(caught) })
 	w.begin()
+	await(o, caught, patience, "a viewer of "+id+" catches up")
 	return w
 }
 
