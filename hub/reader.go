@@ -109,10 +109,11 @@ func (r *reader) begin(ctx context.Context, after thread.Cursor, th thread.Threa
 	}
 	run, err := r.finished(ctx, after.Run)
 	switch {
-	case err == nil && after.Seq > run.LastSeq:
-		return fmt.Errorf("%w: %s is ahead of its run, which ended at %s", thread.ErrBadCursor, after, run.Cursor())
 	case err == nil && r.skips(run):
 		r.drop(run)
+		return nil
+	case err == nil && after.Seq > run.LastSeq:
+		r.again(run.ID, after.Run) // the log lost what was shown of it, and so has its record
 		return nil
 	case err == nil:
 		if r.atEnd = after.Seq == run.LastSeq; r.atEnd {
@@ -125,7 +126,15 @@ func (r *reader) begin(ctx context.Context, after thread.Cursor, th thread.Threa
 		// The log has nothing of a run that goes on: it lost that, and will be given it again.
 		return fmt.Errorf("the live log has not got run %d of thread %s: %w", after.Run, r.id, thread.ErrUnavailable)
 	case r.target.Run == after.Run && r.target.Before(after):
-		return fmt.Errorf("%w: %s is ahead of its run, which is at %s", thread.ErrBadCursor, after, r.target)
+		// The log lost some of a run that goes on.
+		first, err := r.log.Read(ctx, r.id, thread.Cursor{Run: after.Run}, 1)
+		if err != nil {
+			return fmt.Errorf("read thread %s: %w", r.id, err)
+		}
+		if len(first) > 0 && first[0].Run == after.Run {
+			r.again(first[0].RunID, after.Run)
+			return nil
+		}
 	}
 	r.forget()
 	return nil
@@ -144,6 +153,12 @@ func (r *reader) pass(run thread.Run) {
 func (r *reader) drop(run thread.Run) {
 	r.pass(run)
 	r.reset = &Batch{Kind: Reset, RunID: run.ID, From: r.pos, To: r.pos}
+}
+
+// again makes the reader begin again with a run.
+func (r *reader) again(id thread.RunID, number uint64) {
+	r.pos = thread.Cursor{Run: number}
+	r.reset = &Batch{Kind: Reset, RunID: id, From: r.pos, To: r.pos}
 }
 
 // forget makes the reader begin again, as its position is in a run that is no more: the thread was deleted since.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/threadcast/threadcast/persistence/thread"
+	"github.com/threadcast/threadcast/runner"
 	"github.com/threadcast/threadcast/runner/agenttest"
 )
 
@@ -259,6 +260,49 @@ func TestInterruptAndReplaceGoBeforeTheQueue(t *testing.T) {
 					same(b, "order", c.want, order)
 				})
 			}
+		})
+	}
+}
+
+// A request that is taken out of the queue while it waits for the run that it interrupts has not been accepted.
+func TestInterruptThatIsTakenOutOfTheQueue(t *testing.T) {
+	for name, take := range map[string]func(b *bench, r *runner.Runner) error{
+		"by a stop": func(b *bench, r *runner.Runner) error {
+			st, err := r.Stop(b.Context(), "t", "r2", "me")
+			same(b, "stopped", true, st.Stopped)
+			return err
+		},
+		"by a deletion": func(b *bench, r *runner.Runner) error { return r.Delete(b.Context(), "t", "me") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(b *bench) {
+				agent := agenttest.New(answer(1))
+				r, other := b.node(agent), b.node(agent)
+				b.left("t", "r1", "", started) // which cannot be stopped until its lease expires
+				req := request("t", "r2")
+				req.OnBusy = thread.Interrupt
+				answered := make(chan error, 1)
+				go func() {
+					_, err := r.Run(b.Context(), req)
+					answered <- err
+				}()
+				b.pass(time.Second)
+				taken := make(chan error, 1)
+				go func() { taken <- take(b, other) }()
+				b.pass(lease)
+				_, err := other.Reclaim(b.Context())
+				same(b, "reclaim", nil, err)
+				same(b, "taken out", nil, <-taken)
+				err = <-answered
+				if name == "by a stop" {
+					same(b, "ended", true, errors.Is(err, thread.ErrEnded))
+					same(b, "invocations", 0, agent.Invocations())
+					return
+				}
+				same(b, "accepted by the thread that is made anew", nil, err)
+				synctest.Wait()
+				same(b, "invocations", 1, agent.Invocations())
+			})
 		})
 	}
 }

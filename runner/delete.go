@@ -19,16 +19,19 @@ func (r *Runner) Delete(ctx context.Context, id thread.ID, by string) error {
 	s := r.floor.occupy(id, nil)
 	k := startKeeper(r, lease, &holding{lease: lease})
 	// History first: if the node dies in between, the abandoned lease makes Reclaim clear the log.
-	if err := r.Records.DeleteThread(ctx, lease); err != nil {
-		r.vacate(k.stop(), s)
+	gone := r.Records.DeleteThread(ctx, lease)
+	if err = gone; err == nil || errors.Is(err, thread.ErrNotFound) {
+		err = r.forget(ctx, lease) // also what an earlier deletion left, which did not learn that it had succeeded
+	}
+	lease = k.stop()
+	if err != nil && !errors.Is(err, thread.ErrLeaseLost) {
+		r.floor.leave(id, s) // the lease stays, for Reclaim to find: the thread may be deleted
 		return fmt.Errorf("delete thread %s: %w", id, err)
 	}
-	err = r.forget(ctx, lease)
-	if lease = k.stop(); err != nil {
-		r.floor.leave(id, s) // the lease stays, for Reclaim to find
-		return err
-	}
 	r.vacate(lease, s)
+	if err = errors.Join(err, gone); err != nil {
+		return fmt.Errorf("delete thread %s: %w", id, err)
+	}
 	r.cfg.Logger.Info("thread deleted", "thread", string(id), "by", by)
 	return nil
 }

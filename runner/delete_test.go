@@ -244,3 +244,36 @@ func TestDeletionThatComesTooLateDeletesNothing(t *testing.T) {
 		same(b, "second", "finished", b.last("t").outcome())
 	})
 }
+
+func TestDeletionWhoseAnswerIsLostIsFinished(t *testing.T) {
+	for name, finish := range map[string]func(b *bench, r *runner.Runner){
+		"by a reclaim": func(b *bench, r *runner.Runner) {
+			b.pass(lease)
+			if _, err := r.Reclaim(b.Context()); err != nil {
+				b.Error(err)
+			}
+		},
+		"by another try": func(b *bench, r *runner.Runner) {
+			if err := r.Delete(b.Context(), "t", "me"); !errors.Is(err, thread.ErrNotFound) {
+				b.Errorf("another deletion: %v", err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(b *bench) {
+				r := b.node(agenttest.New(answer(1)))
+				b.perform(r, "t", "r1")
+				tail := b.tail("t")
+				b.past.inject("DeleteThread", 1, fault{err: thread.ErrUnavailable, cut: true})
+				if err := r.Delete(b.Context(), "t", "me"); !errors.Is(err, thread.ErrUnavailable) {
+					b.Errorf("the deletion: %v", err)
+				}
+				finish(b, b.node(agenttest.New()))
+				same(b, "entries", 0, len(b.entries("t")))
+				same(b, "deleted", true, errors.Is(<-tail, thread.ErrDeleted))
+				_, err := b.memory.Holder(b.Context(), "t")
+				same(b, "released", true, errors.Is(err, thread.ErrNotFound))
+			})
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/threadcast/threadcast/persistence/thread"
@@ -57,16 +58,13 @@ func (r line) jump(ctx context.Context, q thread.Queued, active thread.RunID) (a
 			return acc, false, fmt.Errorf("stop run %s: %w", active, err)
 		}
 		next := active
-		for next == active {
+		for wait := 3 * time.Millisecond; next == active; wait = min(2*wait, 25*time.Millisecond) {
 			r.advance(q.Thread)
-			run, err := r.Records.FindRun(ctx, q.Thread, q.RunID)
-			if err == nil {
-				return thread.Accepted{RunID: run.ID, Cursor: thread.Cursor{Run: run.Number}}, false, nil
+			acc, over, err := r.begun(ctx, q)
+			if over || err != nil {
+				return acc, errors.Is(err, thread.ErrDeleted), err
 			}
-			if !errors.Is(err, thread.ErrNotFound) {
-				return acc, false, fmt.Errorf("look up run %s: %w", q.RunID, err)
-			}
-			if !pause(ctx, 3*time.Millisecond) || r.floor.closed() {
+			if !pause(ctx, wait) || r.floor.closed() {
 				return waits(placed), false, nil // it keeps its place
 			}
 			if next, err = r.other(ctx, q, active); err != nil {
@@ -85,6 +83,33 @@ func (r line) jump(ctx context.Context, q thread.Queued, active thread.RunID) (a
 			return acc, again, err
 		}
 	}
+}
+
+// begun answers for a request that has had a place in the queue, once it has begun. [thread.ErrEnded] if somebody has taken
+// it out of the queue, [thread.ErrDeleted] if somebody has deleted its thread.
+func (r line) begun(ctx context.Context, q thread.Queued) (acc thread.Accepted, over bool, err error) {
+	waiting, err := r.Line.Queue(ctx, q.Thread)
+	if err != nil {
+		return acc, false, err
+	}
+	if slices.ContainsFunc(waiting, func(w thread.Queued) bool { return w.RunID == q.RunID }) {
+		return acc, false, nil
+	}
+	run, err := r.Records.FindRun(ctx, q.Thread, q.RunID)
+	if err == nil {
+		return thread.Accepted{RunID: run.ID, Cursor: thread.Cursor{Run: run.Number}}, true, nil
+	}
+	if !errors.Is(err, thread.ErrNotFound) {
+		return acc, false, fmt.Errorf("look up run %s: %w", q.RunID, err)
+	}
+	th, err := r.Records.Thread(ctx, q.Thread)
+	switch {
+	case err != nil:
+		return acc, false, fmt.Errorf("look up thread %s: %w", q.Thread, err)
+	case th.Deleted:
+		return acc, false, thread.ErrDeleted
+	}
+	return acc, false, fmt.Errorf("%w: run %s was stopped before it began", thread.ErrEnded, q.RunID)
 }
 
 // other returns the run that is active now, if it is not the one that q is for; else the one that was.

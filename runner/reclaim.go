@@ -149,7 +149,10 @@ func (r reclaimer) reclaim(ctx context.Context, id thread.ID) (int, error) {
 		return 0, err
 	}
 	s := r.floor.occupy(id, nil)
-	defer func() { r.vacate(lease, s) }()
+	defer func() {
+		r.vacate(lease, s)
+		r.line().advance(id)
+	}()
 	runs, err := r.Backlog.Unfinished(ctx, id, 0, reclaimPage)
 	if err != nil {
 		return 0, fmt.Errorf("look for unfinished runs of thread %s: %w", id, err)

@@ -99,10 +99,18 @@ func (r *Runner) stopElsewhere(ctx context.Context, id thread.ID, req thread.Sto
 	if err != nil {
 		return thread.Stopped{}, fmt.Errorf("ask for a stop on thread %s: %w", id, err)
 	}
+	again := time.Now().Add(time.Second)
 	for wait := 2 * time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {
 		st, over, err := r.stoppedElsewhere(ctx, lease)
 		if over || err != nil {
 			return st, err
+		}
+		if time.Now().After(again) { // the log may have lost the wish; asking twice is asking once
+			again = time.Now().Add(time.Second)
+			req.RunID = lease.RunID
+			if _, err := r.Owners.AskStop(ctx, id, req); err != nil && !errors.Is(err, thread.ErrNotFound) {
+				return thread.Stopped{}, fmt.Errorf("ask for a stop on thread %s: %w", id, err)
+			}
 		}
 		if !pause(ctx, wait) {
 			return thread.Stopped{}, context.Cause(ctx)

@@ -374,6 +374,35 @@ func TestStopOnTheNodeThatHadTheRunBefore(t *testing.T) {
 	}
 }
 
+// A wish that the log has lost is told again.
+func TestStopWhoseWishIsLost(t *testing.T) {
+	bubble(t, func(b *bench) {
+		agent := agenttest.New(held([]string{started, open}, nil))
+		b.begin(b.node(agent), "t", "r1")
+		<-agent.Mark("here")
+		asked := time.Now()
+		b.stop(b.nodeOn(&forgetful{live: b.log}, agent, b.config()), "t", "r1")
+		if took := time.Since(asked); took > 2*time.Second {
+			b.Errorf("it took %v", took)
+		}
+	})
+}
+
+// forgetful is a log that loses the first wish to stop.
+type forgetful struct {
+	live
+	once sync.Once
+}
+
+func (f *forgetful) AskStop(ctx context.Context, id thread.ID, req thread.StopRequest) (lease thread.Lease, err error) {
+	lost := false
+	f.once.Do(func() { lost = true })
+	if lost {
+		return f.Holder(ctx, id)
+	}
+	return f.live.AskStop(ctx, id, req)
+}
+
 // deaf is a log whose leases never wake their holders.
 type deaf struct{ live }
 
