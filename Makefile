@@ -49,7 +49,7 @@ page-or-not:
 test: static deps ## The whole suite: unit, page, Postgres, Node clients, endurance, and the browser; what is missing is left out
 	$(WITHOUT) go test ./...
 	cd static && npm run check --silent && npm test --silent
-	$(WITHOUT) go test -tags integration -timeout 20m ./cmd/threadcast
+	$(WITHOUT) go test -tags integration -timeout 40m ./cmd/threadcast
 	@case " $$(.ci/engines) " in *" chromium "*) ;; *) $(MAKE) --no-print-directory e2e ;; esac
 	@for e in $$(.ci/engines); do echo; echo "LEFT OUT: the tests that need $$e (make deps tells how to install it)"; done
 
@@ -59,7 +59,7 @@ test-short: ## What needs nothing but Go
 
 .PHONY: race
 race: ## The suite under the race detector
-	$(WITHOUT) go test -race -p 1 -timeout 25m ./... # one package at a time: many of their tests watch the clock
+	$(WITHOUT) go test -race -p 1 -timeout 40m ./... # one package at a time: many of their tests watch the clock
 
 .PHONY: e2e
 e2e: static ## The page in a real Chromium

@@ -8,6 +8,12 @@ func (h *Hub) Changed(id thread.ID) {
 	h.each(id, func(f *feed) { f.tell(func(s *Subscription) { s.changed = true }) })
 }
 
+// Missed makes every subscription of a thread on this node look for what it has not been told: runs that came and went, and
+// what waits, of which a [Changed] tells. It does not block.
+func (h *Hub) Missed(id thread.ID) {
+	h.each(id, func(f *feed) { f.tell(func(s *Subscription) { s.changed, s.missed = true, true }) })
+}
+
 // Discarded makes every subscription of a thread on this node that has something of the run return a [Reset] for it. It
 // does not block.
 func (h *Hub) Discarded(id thread.ID, run thread.Run) {

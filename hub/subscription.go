@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/threadcast/threadcast/persistence/thread"
 )
@@ -19,6 +20,7 @@ type Subscription struct {
 
 	mu      sync.Mutex
 	resync  bool
+	missed  bool
 	changed bool
 	gone    []thread.Run // that were discarded
 	once    sync.Once
@@ -55,6 +57,7 @@ func (s *Subscription) poll(ctx context.Context) (Batch, bool, error) {
 	if err := s.sync(ctx); err != nil {
 		return Batch{}, false, err
 	}
+	s.look(ctx)
 	if b, ok := s.notice(); ok {
 		return b, true, nil
 	}
@@ -138,6 +141,24 @@ func (s *Subscription) sync(ctx context.Context) error {
 	}
 	s.told = false
 	return nil
+}
+
+// lookAgain is how long a subscription waits to look again for what it missed, when it could not.
+const lookAgain = time.Second
+
+// look aims at what there is now, if the subscription may have missed something. If that cannot be found out for now, it is
+// later.
+func (s *Subscription) look(ctx context.Context) {
+	s.mu.Lock()
+	missed := s.missed
+	s.missed = false
+	s.mu.Unlock()
+	if !missed {
+		return
+	}
+	if _, err := s.r.aim(ctx); err != nil && ctx.Err() == nil {
+		time.AfterFunc(lookAgain, func() { s.tell(func() { s.missed = true }) })
+	}
 }
 
 // Close ends the subscription. It may be called more than once, and while Next waits, whose ctx the caller then

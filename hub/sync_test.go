@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/threadcast/threadcast/hub"
+	"github.com/threadcast/threadcast/persistence/thread"
 )
 
 // TestSyncCountsWhatOnlyHistoryHas: a run that came and left the log while nobody called Next is something that is
@@ -43,4 +44,19 @@ func TestRawReadersLeaveHistoryAlone(t *testing.T) {
 	if n := b.shelf.loads(); n != 0 {
 		t.Errorf("history loaded runs %d times", n)
 	}
+}
+
+// TestWhatWasMissedIsLookedFor: a run that came and left the log while no tail heard of it is found all the same.
+func TestWhatWasMissedIsLookedFor(t *testing.T) {
+	b := setup(t, hub.Config{})
+	b.whole(1)
+	s := b.subscribe(hub.Options{})
+	b.expect(s, "r1 1-0>1-2: 1.1", "caught up 1-2")
+	b.shelf.save(thread.Run{
+		Thread: b.id, ID: "r2", Number: 2, LastSeq: 2, Events: []thread.Event{{First: 1, Last: 1, Data: []byte("2.1")}},
+	})
+	b.quiet(s)
+	b.hub.Missed(b.id)
+	b.expect(s, "changed at 1-2", "r2 2-0>2-2: 2.1")
+	b.quiet(s)
 }

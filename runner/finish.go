@@ -82,23 +82,24 @@ func Compact(in []thread.Event) []thread.Event {
 // lostEnd is how a run ends whose owner went away.
 var lostEnd = thread.End{
 	Outcome: thread.OutcomeLost, Code: "lost",
-	Message: "The server that ran the agent went away before the run ended.",
+	Message: "The server that ran the agent went away, or lost its storage, before the run ended.",
 }
 
 // takeOver ends and saves a run that another owner left, under a lease on its thread, which it returns renewed.
 func (r reclaimer) takeOver(ctx context.Context, lease thread.Lease, run thread.Run) (thread.Lease, error) {
+	from := run.Owner
 	run.Owner, run.Token = lease.Owner, lease.Token
 	if err := r.History.TakeRun(ctx, run); err != nil {
 		return lease, fmt.Errorf("take run %s over: %w", run.ID, err)
 	}
 	h := &holding{lease: lease}
 	k := startKeeper(r.Runner, lease, h)
-	err := r.finishLeft(ctx, h.current, run)
+	err := r.finishLeft(ctx, h.current, run, from)
 	return k.stop(), err
 }
 
 // finishLeft writes what the run's entries lack, and saves it.
-func (r reclaimer) finishLeft(ctx context.Context, lease func() thread.Lease, run thread.Run) error {
+func (r reclaimer) finishLeft(ctx context.Context, lease func() thread.Lease, run thread.Run, from string) error {
 	entries, err := r.Runner.scribe().readRun(ctx, run)
 	if err != nil {
 		return err
@@ -125,7 +126,7 @@ func (r reclaimer) finishLeft(ctx context.Context, lease func() thread.Lease, ru
 	if err := r.Runner.scribe().save(ctx, lease, run, entries); err != nil {
 		return err
 	}
-	r.log(run.Thread, run.ID).Info("run reclaimed", "outcome", string(run.End.Outcome), "events", len(entries)-1)
+	r.log(run.Thread, run.ID).Info("run reclaimed", "from", from, "outcome", string(run.End.Outcome), "events", len(entries)-1)
 	return nil
 }
 

@@ -175,6 +175,7 @@ func (r reclaimer) reclaim(ctx context.Context, id thread.ID) (int, error) {
 // Watch reclaims until ctx is done: threads whose leases expired soon after that, and whatever else there is now and then.
 func (r *Runner) Watch(ctx context.Context) {
 	soon := min(r.cfg.Lease/4, time.Second)
+	var failing time.Time
 	for due := time.Now().Add(r.cfg.Lease / 2); pause(ctx, soon/2+rand.N(soon)); {
 		var err error
 		if time.Now().Before(due) {
@@ -183,8 +184,14 @@ func (r *Runner) Watch(ctx context.Context) {
 			_, err = r.Reclaim(ctx)
 			due = time.Now().Add(r.cfg.Lease / 2)
 		}
-		if err != nil && ctx.Err() == nil {
-			r.cfg.Logger.Warn("some runs could not be reclaimed; tried again later", "err", err)
+		switch {
+		case ctx.Err() != nil:
+		case err == nil && !failing.IsZero():
+			r.cfg.Logger.Info("it can be seen again to what others left", "after", time.Since(failing).Round(time.Second).String())
+			failing = time.Time{}
+		case err != nil && failing.IsZero():
+			failing = time.Now()
+			r.cfg.Logger.Warn("it cannot be seen to what others left; tried again", "err", err)
 		}
 	}
 }

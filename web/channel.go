@@ -120,12 +120,14 @@ func (ch *channel) subscribe(f wire.Frame) ([]byte, error) {
 	if ch.joining, err = parseJoin(f.Payload); err != nil {
 		return nil, err
 	}
-	sub, err := ch.ss.srv.Hub.Subscribe(ch.ctx, ch.id, ch.joining.Options)
+	ctx, cancel := look(ch.ctx)
+	defer cancel()
+	sub, err := ch.ss.srv.Hub.Subscribe(ctx, ch.id, ch.joining.Options)
 	if err != nil {
 		return nil, err
 	}
 	ch.sub, ch.start = sub, sub.Start()
-	st, err := ch.ss.srv.Runs.Status(ch.ctx, ch.id)
+	st, err := ch.ss.srv.Runs.Status(ctx, ch.id)
 	if err != nil {
 		return nil, err
 	}

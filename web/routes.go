@@ -5,9 +5,12 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
+
+	"github.com/threadcast/threadcast/persistence/thread"
 )
 
 // Register adds the server's routes to e, and answers all errors of e in the form of [Problem]. The socket works inside
@@ -26,14 +29,14 @@ func (s *Server) Register(e *echo.Echo) {
 		handle  echo.HandlerFunc
 	}{
 		{reading, "/api/agents", s.listAgents},
-		{reading, "/api/threads", s.listThreads},
-		{reading, "/api/threads/:id", s.getThread},
+		{reading, "/api/threads", brief(s.listThreads)},
+		{reading, "/api/threads/:id", brief(s.getThread)},
 		{[]string{http.MethodDelete}, "/api/threads/:id", s.deleteThread},
 		{reading, "/api/threads/:id/events", s.getEvents},
 		{reading, "/api/threads/:id/messages", s.getMessages},
 		{reading, "/api/threads/:id/state", s.getState},
-		{reading, "/api/threads/:id/runs", s.listRuns},
-		{reading, "/api/threads/:id/runs/:run", s.getRun},
+		{reading, "/api/threads/:id/runs", brief(s.listRuns)},
+		{reading, "/api/threads/:id/runs/:run", brief(s.getRun)},
 		{reading, "/api/threads/:id/runs/:run/results/:place", s.getResult},
 		{[]string{http.MethodPost}, "/api/threads/:id/runs", s.postRun},
 		{[]string{http.MethodPost}, "/api/threads/:id/stop", s.postStop},
@@ -45,6 +48,24 @@ func (s *Server) Register(e *echo.Echo) {
 
 // reading is the methods that change nothing. What is written in answer to a HEAD, net/http leaves out.
 var reading = []string{http.MethodGet, http.MethodHead}
+
+// lookTimeout bounds what only looks something up, joins included: less than clients of Phoenix wait, which is 10 s.
+const lookTimeout = 8 * time.Second
+
+// look returns a context for that.
+func look(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, lookTimeout, thread.ErrUnavailable)
+}
+
+// brief bounds how long a request may take.
+func brief(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		ctx, cancel := look(c.Request().Context())
+		defer cancel()
+		c.SetRequest(c.Request().WithContext(ctx))
+		return next(c)
+	}
+}
 
 // apiHeaders keeps answers, which are of the moment, out of caches, and browsers from reading them as anything else.
 func apiHeaders(next echo.HandlerFunc) echo.HandlerFunc {
@@ -65,8 +86,13 @@ func (s *Server) ready(c echo.Context) error {
 		return c.String(http.StatusServiceUnavailable, "draining\n")
 	}
 	if s.Ready != nil {
-		if err := s.Ready(c.Request().Context()); err != nil {
+		err := s.Ready(c.Request().Context())
+		if was := s.unready.Swap(err != nil); err != nil && !was {
 			s.cfg.Logger.Warn("not ready", "err", err)
+		} else if err == nil && was {
+			s.cfg.Logger.Info("ready again")
+		}
+		if err != nil {
 			return c.String(http.StatusServiceUnavailable, "storage does not answer\n")
 		}
 	}

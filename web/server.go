@@ -101,6 +101,7 @@ type Server struct {
 	views chan struct{} // holds one for each view that is being made
 
 	draining atomic.Bool
+	unready  atomic.Bool // what /readyz answered last
 	mu       sync.Mutex
 	sessions map[*session]struct{}
 	foreign  map[string]bool // origins whose refusal has been logged

@@ -67,7 +67,7 @@ func (s *stores) redis(ctx context.Context, cfg config, log *slog.Logger) error 
 		log.Warn("it is not known how Redis is set up", "err", err)
 	}
 	for _, risk := range risks {
-		log.Warn("Redis is set up so that runs are at risk", "how", string(risk))
+		log.Warn("Redis is set up so that runs are at risk", "risk", string(risk))
 		s.risks = append(s.risks, string(risk))
 	}
 	return nil

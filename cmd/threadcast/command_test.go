@@ -78,7 +78,7 @@ func TestCommandRefusesWhatItCannotUnderstand(t *testing.T) {
 		"unknown command":   {nil, []string{"start"}, `unknown command "start"`},
 		"unknown flag":      {nil, []string{"--port", "1"}, "-port"},
 		"all addresses":     {nil, []string{"--listen", "0.0.0.0:0"}, "add --insecure"},
-		"redis":             {nil, []string{"--redis", "http://127.0.0.1/"}, "the URL of Redis: invalid URL scheme: http"},
+		"redis":             {nil, []string{"--redis", "http://127.0.0.1/"}, "the URL of Redis: invalid URL scheme: http; it is such as"},
 		"redis prefix":      {nil, []string{"--redis", "redis://127.0.0.1/", "--redis-prefix", "a{b}"}, "must not hold braces"},
 		"postgres":          {nil, []string{"--database", "postgres://127.0.0.1/x"}, "add --redis URL"},
 		"bad duration":      {nil, []string{"serve", "--lease", "soon"}, "must be a duration"},

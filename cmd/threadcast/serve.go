@@ -54,6 +54,7 @@ type app struct {
 
 // serve runs the server until p.soft is done, and then ends it in order.
 func serve(p process, cfg config) error {
+	cfg.Node = cmp.Or(cfg.Node, hostname())
 	a := &app{cfg: cfg, log: newLogger(p.stderr, cfg)}
 	// The port first: what fails there shall leave no file behind. Who connects already waits.
 	listener, err := net.Listen("tcp", cfg.Listen)
@@ -69,10 +70,14 @@ func serve(p process, cfg config) error {
 
 func newLogger(w io.Writer, cfg config) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: cfg.LogLevel}
+	log := slog.New(slog.NewTextHandler(w, opts))
 	if cfg.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(w, opts))
+		log = slog.New(slog.NewJSONHandler(w, opts))
 	}
-	return slog.New(slog.NewTextHandler(w, opts))
+	if cfg.Redis != "" {
+		log = log.With("node", cfg.Node) // there may be others
+	}
+	return log
 }
 
 func listenError(addr string, err error) error {
@@ -97,7 +102,7 @@ func (a *app) open(ctx context.Context, env func(string) (string, bool)) (err er
 		History: past, Records: past, Backlog: past, Line: past, Story: past, Results: past, Board: a.stores.board(a.hub),
 	}
 	run := a.cfg.Run
-	run.Node, run.Logger = cmp.Or(a.cfg.Node, hostname()), a.log
+	run.Node, run.Logger = a.cfg.Node, a.log
 	a.runner = runner.New(stores, a.agents.byID, a.agents.list[0].ID, run)
 	parts := web.Parts{
 		Hub: a.hub, Runs: a.runner, Directory: past, Agents: a.agents.list,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -42,6 +43,27 @@ func (s *server) classify(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", thread.ErrCorrupt, err)
 	}
 	return fmt.Errorf("%w: %w", thread.ErrUnavailable, err)
+}
+
+// hint says what to look at when Redis cannot be used from the beginning.
+func hint(err error) string {
+	text := err.Error()
+	for _, h := range []struct{ sign, hint string }{
+		{"connection refused", "is it running, and can it be reached from here? "},
+		{"no such host", "is its name right? "},
+		{"NOAUTH", "it wants a password: redis://user:password@host:6379/0. "},
+		{"WRONGPASS", "the user or the password is wrong; what is not a letter or a digit is written as %23 for #. "},
+		{"NOPERM", "the user may not do what is needed. "},
+		{"first record does not look like a TLS handshake", "it does not speak TLS: redis, not rediss. "},
+		{"EOF", "is it a Redis, and does it speak TLS: rediss? "},
+		{"i/o timeout", "it does not answer: is it a Redis, and does it speak TLS: rediss? "},
+		{"deadline", "it does not answer: is it a Redis, and does it speak TLS: redis or rediss? "},
+	} {
+		if strings.Contains(text, h.sign) {
+			return h.hint
+		}
+	}
+	return ""
 }
 
 // errDeadline is the cause with which the context of a call to Redis ends that took too long.

@@ -233,7 +233,7 @@ func (ln *lane) lookAround() error {
 	for id := range ln.watches {
 		ids = append(ids, id)
 		if missed {
-			ln.notices = append(ln.notices, func(b Board) { b.Changed(id) })
+			ln.notices = append(ln.notices, func(b Board) { b.Missed(id) })
 		}
 	}
 	ln.mu.Unlock()

@@ -13,6 +13,8 @@ import (
 type Board interface {
 	Changed(id thread.ID)
 	Discarded(id thread.ID, run thread.Run)
+	// Missed tells that this node may have missed what happened to a thread, whole runs included.
+	Missed(id thread.ID)
 }
 
 // Listen has a board told from now on. Of several the last one is.

@@ -15,6 +15,8 @@ type wall chan string
 
 func (w wall) Changed(id thread.ID) { w <- "changed " + string(id) }
 
+func (w wall) Missed(id thread.ID) { w <- "missed " + string(id) }
+
 func (w wall) Discarded(id thread.ID, run thread.Run) {
 	w <- fmt.Sprintf("discarded %s: %s %s", id, run.ID, run.Cursor())
 }
@@ -99,6 +101,6 @@ func TestWhatMayHaveBeenMissedIsTold(t *testing.T) {
 	if err := server.FlushAll(); err != nil {
 		t.Fatal(err)
 	}
-	there.expect(t, "changed t")
+	there.expect(t, "missed t")
 	var _ redislog.Board = there
 }

@@ -2,6 +2,7 @@ package redislog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -49,21 +50,35 @@ func readProbe(list []any) position {
 }
 
 func (p *prober) run() {
+	var told time.Time
 	for p.log.pause(probeEvery) {
 		before := p.positions()
 		news, err := p.write()
+		if err == nil {
+			err = p.log.claimAgain()
+		}
 		p.mu.Lock()
 		p.err = err
 		p.mu.Unlock()
+		if errors.Is(err, ErrForeign) && time.Since(told) > time.Minute {
+			told = time.Now()
+			p.log.opts.Logger.Error("two databases share one Redis: stop the nodes of one of them", "err", err)
+		}
 		if err != nil {
 			continue
 		}
+		lost := false
 		for g, ln := range p.log.lanes {
 			// Behind where the lane has been: data were lost.
 			if news[g].before(before[g]) || news[g].first != before[g].first {
+				lost = lost || before[g] != position{}
 				ln.doubt()
 				ln.wake()
 			}
+		}
+		if lost && time.Since(told) > time.Minute {
+			told = time.Now()
+			p.log.opts.Logger.Warn("Redis has lost data; what the runs of this node wrote is written again")
 		}
 		p.heal()
 	}

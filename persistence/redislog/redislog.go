@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,8 +46,9 @@ type Log struct {
 	lanes     [Groups]*lane
 	prober    *prober
 	holders   holders
-	board     atomic.Pointer[Board] // nil if nobody listens
-	posts     chan call             // notices that wait to be told
+	board     atomic.Pointer[Board]  // nil if nobody listens
+	posts     chan call              // notices that wait to be told
+	history   atomic.Pointer[string] // whose runs these are; nil before Claim
 
 	once    sync.Once
 	running sync.WaitGroup
@@ -65,7 +67,7 @@ func New(ctx context.Context, dial redis.UniversalOptions, opts Options) (*Log, 
 	l := &Log{server: newServer(dial, opts), posts: make(chan call, postsKept)}
 	l.holders.init()
 	if err := l.open(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("open the live log in Redis: %w", err), l.closeClients())
+		return nil, errors.Join(fmt.Errorf("open the live log in Redis at %s: %s%w", strings.Join(dial.Addrs, ", "), hint(err), err), l.closeClients())
 	}
 	l.start()
 	return l, nil

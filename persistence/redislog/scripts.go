@@ -19,7 +19,7 @@ type script struct{ source, sha string }
 // scripts are all there are.
 type scripts struct {
 	acquire, renew, release, holder, ask, abandoned script
-	append, look, drop, forget, probe, tell         script
+	append, look, drop, forget, probe, tell, claim  script
 	// last is append for a batch with the end of its run: it is let in though the memory is used up.
 	last script
 }
@@ -43,7 +43,7 @@ func loadScripts(flags bool) scripts {
 		holder: load("holder", true), ask: load("ask", true), abandoned: load("abandoned", true),
 		append: load("append", false), last: load("append", true),
 		look: load("look", true), drop: load("drop", true), forget: load("forget", true), probe: load("probe", true),
-		tell: load("tell", true),
+		tell: load("tell", true), claim: load("claim", true),
 	}
 }
 

@@ -22,7 +22,8 @@ func ParseURL(text string) (redis.UniversalOptions, error) {
 	var o redis.UniversalOptions
 	u, err := url.Parse(text)
 	if err != nil {
-		return o, fmt.Errorf("%w: the URL of Redis cannot be read", thread.ErrBadInput)
+		return o, fmt.Errorf("%w: the URL of Redis cannot be read; it is such as redis://user:password@host:6379/0, where of what is not a letter or "+
+			"a digit # is written %%23, / %%2F, @ %%40", thread.ErrBadInput)
 	}
 	q := u.Query()
 	o.MasterName, o.IsClusterMode = q.Get("master_name"), q.Get("cluster") == "true"
@@ -33,7 +34,7 @@ func ParseURL(text string) (redis.UniversalOptions, error) {
 	u.RawQuery = q.Encode()
 	one, err := redis.ParseURL(u.String())
 	if err != nil {
-		return o, fmt.Errorf("%w: the URL of Redis: %s", thread.ErrBadInput, strings.TrimPrefix(err.Error(), "redis: "))
+		return o, fmt.Errorf("%w: the URL of Redis: %s; it is such as redis://host:6379/0", thread.ErrBadInput, strings.TrimPrefix(err.Error(), "redis: "))
 	}
 	o.Addrs = append([]string{one.Addr}, more...)
 	o.IsClusterMode = o.IsClusterMode || len(more) > 0 && o.MasterName == ""

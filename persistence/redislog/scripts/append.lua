@@ -73,6 +73,12 @@ local function write()
   end
 end
 
+if have > 0 and not listed then
+  redis.call('ZADD', KEYS[4], run, run .. ':' .. ARGV[8])
+  prolong(KEYS[4], ARGV[5])
+  tell(KEYS[2], KEYS[6], now(), 'begun', ARGV[1], 'run', run, 'id', ARGV[8])
+  listed = true
+end
 if last <= have then
   write()
   return {'ok', text(have)}

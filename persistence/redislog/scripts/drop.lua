@@ -12,10 +12,14 @@ else
   redis.call('ZREMRANGEBYSCORE', KEYS[1], ARGV[1], ARGV[1])
   found = redis.call('UNLINK', KEYS[2])
 end
--- The index lives as long as the longest of the runs.
+-- The index lives as long as the longest of the runs, and those that have expired leave it.
 local life = 1
 for _, member in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
-  life = math.max(life, redis.call('PTTL', ARGV[3] .. string.match(member, '^(%d+):')))
+  local left = redis.call('PTTL', ARGV[3] .. string.match(member, '^(%d+):'))
+  if left == -2 then
+    redis.call('ZREM', KEYS[1], member)
+  end
+  life = math.max(life, left)
 end
 redis.call('PEXPIRE', KEYS[1], text(life))
 return found

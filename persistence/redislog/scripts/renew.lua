@@ -22,9 +22,12 @@ else
   redis.call('PEXPIRE', KEYS[1], text(math.max(tonumber(ARGV[4]), 0) / 1000 + tonumber(ARGV[5])))
   redis.call('ZADD', KEYS[3], text(deadline), ARGV[1])
   prolong(KEYS[3], math.max(tonumber(ARGV[4]), 0) / 1000 + tonumber(ARGV[5]))
-  local at = redis.call('HGET', KEYS[1], 'at')
+  local run = redis.call('HMGET', KEYS[1], 'at', 'id')
+  local at, id = run[1], run[2]
   if at then
-    redis.call('PEXPIRE', ARGV[9] .. at, ARGV[8])
+    if redis.call('PEXPIRE', ARGV[9] .. at, ARGV[8]) == 1 and id then
+      redis.call('ZADD', KEYS[4], at, at .. ':' .. id) -- should the index be lost
+    end
     prolong(KEYS[4], ARGV[8])
   end
 end
