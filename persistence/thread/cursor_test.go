@@ -73,7 +73,7 @@ func TestCheckID(t *testing.T) {
 			t.Errorf("%.20q: %v", id, err)
 		}
 	}
-	for _, id := range []string{"", "a\x00b", "a\nb", "\x7f", "\xff", strings.Repeat("x", thread.MaxID+1)} {
+	for _, id := range []string{"", "a\x00b", "a\nb", "\x7f", "a\u0085b", "\xff", strings.Repeat("x", thread.MaxID+1)} {
 		err := thread.CheckID("id", id)
 		if !errors.Is(err, thread.ErrBadInput) || !strings.Contains(err.Error(), "id") {
 			t.Errorf("%.20q: got %v", id, err)

@@ -3,6 +3,7 @@ package thread
 import (
 	"fmt"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -27,7 +28,7 @@ func CheckID(field, s string) error {
 		return fmt.Errorf("%w: %s is not valid UTF-8", ErrBadInput, field)
 	}
 	for _, r := range s {
-		if r < 0x20 || r == 0x7f {
+		if unicode.IsControl(r) {
 			return fmt.Errorf("%w: %s holds a control character", ErrBadInput, field)
 		}
 		if r == utf8.RuneError {
