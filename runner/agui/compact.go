@@ -85,6 +85,8 @@ type compaction struct {
 	// begun are the messages that are certainly there. The deltas of another one (a snapshot may have dropped it, or
 	// it never began) count only once a call makes it its holder, which is a barrier for it.
 	begun map[string]bool
+	// activities are messages that are certainly activities, which hold no calls.
+	activities map[string]bool
 }
 
 // entry is an event of the record, or one that went into another.
@@ -124,12 +126,17 @@ func (c *compaction) add(e *event, ev Event) {
 		c.keep(ev)
 		if e.typ == messagesSnapshot {
 			clear(c.begun)
+			clear(c.activities)
 		}
 	case textStart, thoughtStart:
 		c.joins.part(messageKind, e.text(fMessageID))
 		c.begin(e.text(fMessageID))
 		c.keep(ev)
-	case textEnd, thoughtEnd, callResult, activitySnapshot, activityDelta:
+	case activitySnapshot:
+		c.joins.part(messageKind, e.text(fMessageID))
+		c.activity(e)
+		c.keep(ev)
+	case textEnd, thoughtEnd, callResult, activityDelta:
 		c.joins.part(messageKind, e.text(fMessageID))
 		c.keep(ev)
 	case callStart, callEnd:
@@ -144,8 +151,26 @@ func (c *compaction) add(e *event, ev Event) {
 	}
 }
 
+// activity is a barrier for all calls if the activity may take the place of a message that holds some: what comes for them
+// after it goes elsewhere, or nowhere.
+func (c *compaction) activity(e *event) {
+	id := string(e.text(fMessageID))
+	if c.activities[id] {
+		return
+	}
+	c.joins.partAll(callKind)
+	if string(e.raw(fReplace)) == "false" {
+		return // what is there stays
+	}
+	if c.activities == nil {
+		c.activities = map[string]bool{}
+	}
+	c.activities[id] = true
+}
+
 // begin notes that a message is there.
 func (c *compaction) begin(id []byte) {
+	delete(c.activities, string(id))
 	if c.begun == nil {
 		c.begun = map[string]bool{}
 	}

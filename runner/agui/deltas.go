@@ -34,6 +34,9 @@ type join struct {
 // part is a barrier for one name: its START or END, or another event that may put a message of that name in its place.
 func (j *joins) part(kind int, id []byte) { delete(j.latest[kind], string(id)) }
 
+// partAll is a barrier for all names of a kind.
+func (j *joins) partAll(kind int) { clear(j.latest[kind]) }
+
 // join takes a delta event into the one before it with the same name, if the two agree (P3).
 func (c *compaction) join(e *event, ev Event) {
 	kind, id := messageKind, e.text(fMessageID)

@@ -67,6 +67,32 @@ func fieldCase(t testing.TB, name string) []string {
 
 func TestCompactedRandomRecords(t *testing.T) { rapid.Check(t, compactsRecords) }
 
+// An activity that takes the place of a message with calls changes where their deltas go.
+func TestCompactedActivityInPlaceOfAHolder(t *testing.T) {
+	call := `"toolCalls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{"}}]`
+	var lines []json.RawMessage
+	for _, line := range []string{
+		`{"type":"RUN_STARTED","threadId":"t","runId":"r","input":{"threadId":"t","runId":"r","messages":[` +
+			`{"id":"m1","role":"assistant",` + call + `},{"id":"m2","role":"assistant",` + call + `}]}}`,
+		`{"type":"TOOL_CALL_START","toolCallId":"c","toolCallName":"f"}`,
+		`{"type":"TOOL_CALL_ARGS","toolCallId":"c","delta":"a"}`,
+		`{"type":"ACTIVITY_SNAPSHOT","messageId":"m1","activityType":"plan","content":{}}`,
+		`{"type":"TOOL_CALL_ARGS","toolCallId":"c","delta":"b"}`,
+		`{"type":"ACTIVITY_SNAPSHOT","messageId":"m1","activityType":"plan","content":{"n":1}}`,
+		`{"type":"TOOL_CALL_ARGS","toolCallId":"c","delta":"c"}`,
+		`{"type":"TOOL_CALL_END","toolCallId":"c"}`,
+		`{"type":"RUN_FINISHED","threadId":"t","runId":"r"}`,
+	} {
+		lines = append(lines, json.RawMessage(line))
+	}
+	events := numbered(lines)
+	compacted := agui.Compact(events)
+	sameReplay(t, events, compacted)
+	if len(compacted) != len(events)-1 { // the deltas around the second snapshot are one
+		t.Errorf("it has %d events:\n%s", len(compacted), texts(compacted))
+	}
+}
+
 // FuzzCompactRecords runs the same property on records that the fuzzer steers.
 func FuzzCompactRecords(f *testing.F) { f.Fuzz(rapid.MakeFuzz(compactsRecords)) }
 
