@@ -60,7 +60,7 @@ func (r line) jump(ctx context.Context, q thread.Queued, active thread.RunID) (a
 		next := active
 		for wait := 3 * time.Millisecond; next == active; wait = min(2*wait, 25*time.Millisecond) {
 			r.advance(q.Thread)
-			acc, over, err := r.begun(ctx, q)
+			acc, over, err := r.begun(ctx, q, active)
 			if over || err != nil {
 				return acc, errors.Is(err, thread.ErrDeleted), err
 			}
@@ -85,9 +85,9 @@ func (r line) jump(ctx context.Context, q thread.Queued, active thread.RunID) (a
 	}
 }
 
-// begun answers for a request that has had a place in the queue, once it has begun. [thread.ErrEnded] if somebody has taken
-// it out of the queue, [thread.ErrDeleted] if somebody has deleted its thread.
-func (r line) begun(ctx context.Context, q thread.Queued) (acc thread.Accepted, over bool, err error) {
+// begun answers for a request that has had a place in the queue behind a run, once it has begun. [thread.ErrEnded] if
+// somebody has taken it out of the queue, [thread.ErrDeleted] if somebody has deleted its thread, and with it that run.
+func (r line) begun(ctx context.Context, q thread.Queued, behind thread.RunID) (acc thread.Accepted, over bool, err error) {
 	waiting, err := r.Line.Queue(ctx, q.Thread)
 	if err != nil {
 		return acc, false, err
@@ -102,12 +102,12 @@ func (r line) begun(ctx context.Context, q thread.Queued) (acc thread.Accepted, 
 	if !errors.Is(err, thread.ErrNotFound) {
 		return acc, false, fmt.Errorf("look up run %s: %w", q.RunID, err)
 	}
-	th, err := r.Records.Thread(ctx, q.Thread)
+	_, err = r.Records.FindRun(ctx, q.Thread, behind)
 	switch {
-	case err != nil:
-		return acc, false, fmt.Errorf("look up thread %s: %w", q.Thread, err)
-	case th.Deleted:
+	case errors.Is(err, thread.ErrNotFound):
 		return acc, false, thread.ErrDeleted
+	case err != nil:
+		return acc, false, fmt.Errorf("look up run %s: %w", behind, err)
 	}
 	return acc, false, fmt.Errorf("%w: run %s was stopped before it began", thread.ErrEnded, q.RunID)
 }
