@@ -52,10 +52,10 @@ func TestRunsDoNotWaitForViewers(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	_, err := home.Renew(ctx, run.lease, time.Hour)
+	_, err := home.Renew(ctx, run.current(), time.Hour)
 	_, stopErr := home.AskStop(ctx, "t", thread.StopRequest{By: "ann"})
 	other, acquireErr := home.Acquire(ctx, thread.Claim{Thread: "u", RunID: "r", Owner: "node"}, time.Hour)
-	appendErr := home.Append(ctx, run.lease, []thread.Entry{event(1, 2)})
+	appendErr := home.Append(ctx, run.current(), []thread.Entry{event(1, 2)})
 	if err := errors.Join(err, stopErr, acquireErr, appendErr, home.Release(ctx, other)); err != nil {
 		t.Error(err)
 	}
