@@ -175,7 +175,7 @@ func (r reclaimer) reclaim(ctx context.Context, id thread.ID) (int, error) {
 // Watch reclaims until ctx is done: threads whose leases expired soon after that, and whatever else there is now and then.
 func (r *Runner) Watch(ctx context.Context) {
 	soon := min(r.cfg.Lease/4, time.Second)
-	var failing time.Time
+	var failing, told time.Time
 	for due := time.Now().Add(r.cfg.Lease / 2); pause(ctx, soon/2+rand.N(soon)); {
 		var err error
 		if time.Now().Before(due) {
@@ -189,8 +189,11 @@ func (r *Runner) Watch(ctx context.Context) {
 		case err == nil && !failing.IsZero():
 			r.cfg.Logger.Info("it can be seen again to what others left", "after", time.Since(failing).Round(time.Second).String())
 			failing = time.Time{}
-		case err != nil && failing.IsZero():
-			failing = time.Now()
+		case err != nil && time.Since(told) > time.Minute:
+			told = time.Now()
+			if failing.IsZero() {
+				failing = told
+			}
 			r.cfg.Logger.Warn("it cannot be seen to what others left; tried again", "err", err)
 		}
 	}

@@ -68,11 +68,7 @@ func stalledViewerHarmsNobody(s *stage) {
 	s.Logf("measured: %s: p99 of %d viewers %s without and %s with a stalled one", s.Name(), viewers, without, with)
 	for i, after := range s.usage() {
 		s.Logf("measured: %s: RSS of node %d at most %d MiB without and %d with", s.Name(), i+1, before[i].peak/mib, after.peak/mib)
-		bound := 64
-		if s.shared != nil {
-			bound = 128 // all nodes hold what is poured while it is saved
-		}
-		if grown := after.peak - before[i].peak; grown > bound*mib && !underRace {
+		if grown := after.peak - before[i].peak; grown > 64*mib && !underRace {
 			s.Errorf("the memory of node %d grew by %d MiB", i+1, grown/mib)
 		}
 	}
