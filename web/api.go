@@ -148,7 +148,7 @@ func (s *Server) deleteThread(c echo.Context) error {
 	// A deletion that has begun is carried out, whether its client waits or not.
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(c.Request().Context()), stopTimeout, thread.ErrUnavailable)
 	defer cancel()
-	if err := s.Runs.Delete(ctx, id, peer(c.Request())); err != nil {
+	if err := s.Runs.Delete(ctx, id, callerOf(c).name()); err != nil {
 		return absent(id, err)
 	}
 	return c.NoContent(http.StatusNoContent)
@@ -184,7 +184,7 @@ func (s *Server) postRun(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	reply, err := s.run(c.Request().Context(), id, payload, peer(c.Request()))
+	reply, err := s.run(c.Request().Context(), id, payload, callerOf(c))
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (s *Server) postStop(c echo.Context) error {
 	if len(payload) == 0 {
 		payload = []byte("{}")
 	}
-	reply, err := s.stop(c.Request().Context(), id, payload, peer(c.Request()))
+	reply, err := s.stop(c.Request().Context(), id, payload, callerOf(c))
 	if err != nil {
 		return err
 	}

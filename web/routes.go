@@ -41,7 +41,7 @@ func (s *Server) Register(e *echo.Echo) {
 		{[]string{http.MethodPost}, "/api/threads/:id/runs", s.postRun},
 		{[]string{http.MethodPost}, "/api/threads/:id/stop", s.postStop},
 	} {
-		e.Match(route.methods, route.path, route.handle, bounded, apiHeaders)
+		e.Match(route.methods, route.path, route.handle, bounded, apiHeaders, s.identified)
 	}
 	s.registerPage(e)
 }

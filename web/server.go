@@ -64,6 +64,8 @@ type Parts struct {
 	Page      fs.FS                       // the built page, with index.html; nil for none
 	NoPage    []byte                      // HTML shown in its place
 	Ready     func(context.Context) error // whether the stores answer; nil for always
+	// Identify tells who makes a request; nil where nobody has to say who they are. Its error is answered as it is.
+	Identify func(*http.Request) (thread.User, error)
 }
 
 // Config holds what a server may be told. The zero value of a field takes its default.

@@ -21,7 +21,7 @@ const maxParked = 4
 type session struct {
 	srv    *Server
 	conn   *websocket.Conn
-	peer   string
+	caller caller
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
@@ -183,7 +183,7 @@ func (ss *session) write(frame []byte) {
 	if err := ss.conn.Write(ctx, websocket.MessageText, frame); err != nil {
 		// The read loop may have noticed first that the connection is gone: the deadline tells why it is.
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			ss.srv.cfg.Logger.Info("socket closed: its client does not read", "peer", ss.peer)
+			ss.srv.cfg.Logger.Info("socket closed: its client does not read", "peer", ss.caller.Peer)
 		}
 		ss.fail(err)
 	}

@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -36,7 +35,11 @@ func (s *Server) socket(c echo.Context) error {
 	case s.draining.Load():
 		return thread.ErrDraining
 	}
-	ss := &session{srv: s, peer: peer(r), topics: map[string]*channel{}}
+	who, err := s.caller(r)
+	if err != nil {
+		return err
+	}
+	ss := &session{srv: s, caller: who, topics: map[string]*channel{}}
 	ss.ctx, ss.cancel = context.WithCancelCause(context.Background())
 	conn, err := accept(c)
 	if err != nil {
@@ -99,12 +102,4 @@ func accept(c echo.Context) (*websocket.Conn, error) {
 	})
 	c.Response().Status, c.Response().Size, c.Response().Committed = answer.Status, answer.Size, true
 	return conn, err
-}
-
-// peer names who is on the other side, for the record of who stopped a run.
-func peer(r *http.Request) string {
-	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-		return host
-	}
-	return r.RemoteAddr
 }

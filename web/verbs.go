@@ -23,10 +23,10 @@ func (ch *channel) handle(f wire.Frame) {
 	var err error
 	switch ctx := ch.ss.ctx; f.Event {
 	case "run":
-		response, err = ch.ss.srv.run(ctx, ch.id, f.Payload, ch.ss.peer)
+		response, err = ch.ss.srv.run(ctx, ch.id, f.Payload, ch.ss.caller)
 	case "stop", "stop_run":
 		// A stop is carried out even if its socket is gone by now.
-		response, err = ch.ss.srv.stop(context.WithoutCancel(ctx), ch.id, f.Payload, ch.ss.peer)
+		response, err = ch.ss.srv.stop(context.WithoutCancel(ctx), ch.id, f.Payload, ch.ss.caller)
 	case "status":
 		response, err = ch.ss.srv.status(ctx, ch.id)
 	case "sync":
@@ -51,7 +51,7 @@ type runReply struct {
 	Queued int          `json:"queued,omitempty"` // its place in the queue
 }
 
-func (s *Server) run(ctx context.Context, id thread.ID, payload []byte, by string) (runReply, error) {
+func (s *Server) run(ctx context.Context, id thread.ID, payload []byte, by caller) (runReply, error) {
 	if s.draining.Load() {
 		return runReply{}, thread.ErrDraining
 	}
@@ -59,7 +59,7 @@ func (s *Server) run(ctx context.Context, id thread.ID, payload []byte, by strin
 	if err != nil {
 		return runReply{}, err
 	}
-	req.By = by
+	req.By = by.name()
 	acc, err := s.Runs.Run(ctx, req)
 	return runReply{RunID: acc.RunID, Cursor: acc.Cursor.String(), Queued: acc.Queued}, err
 }
@@ -70,14 +70,14 @@ type stopReply struct {
 	Cursor  string       `json:"cursor,omitempty"`
 }
 
-func (s *Server) stop(ctx context.Context, id thread.ID, payload []byte, by string) (stopReply, error) {
+func (s *Server) stop(ctx context.Context, id thread.ID, payload []byte, by caller) (stopReply, error) {
 	run, err := parseStop(payload)
 	if err != nil {
 		return stopReply{}, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, stopTimeout, thread.ErrUnavailable)
 	defer cancel()
-	st, err := s.Runs.Stop(ctx, id, run, by)
+	st, err := s.Runs.Stop(ctx, id, run, by.name())
 	if err != nil || !st.Stopped {
 		return stopReply{}, err
 	}

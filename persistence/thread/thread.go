@@ -13,6 +13,10 @@ type ID string
 // RunID names a run within its thread. Clients choose it, or the runner does; it is opaque.
 type RunID string
 
+// User names who calls, as the way into the server tells it; empty where nobody has to say who they are. A thread belongs to the
+// user who began it.
+type User string
+
 // MaxID is the greatest length of an [ID] or a [RunID], in bytes.
 const MaxID = 256
 
