@@ -25,6 +25,20 @@ type Batch struct {
 	To     thread.Cursor // the reader's position once it has taken the batch
 	Replay bool          // the events were there when the subscription began
 	Events [][]byte      // of one run, in order; shared, never to be changed; may be empty
+
+	single bool // each event is one entry of the live log
+}
+
+// After returns the position after the i-th event, where a reader who takes a batch event by event may break off. There is
+// none between events that stand for several entries each: ok is false then, but for the last one.
+func (b Batch) After(i int) (c thread.Cursor, ok bool) {
+	switch {
+	case b.single:
+		return thread.Cursor{Run: b.To.Run, Seq: b.From.Seq + uint64(i) + 1}, true
+	case i == len(b.Events)-1:
+		return b.To, true
+	}
+	return thread.Cursor{}, false
 }
 
 // limits bound a batch, so that a reader far behind takes many of them.
@@ -51,7 +65,7 @@ func entryBatch(from thread.Cursor, entries []thread.Entry) Batch {
 	if first.Run != from.Run {
 		from = thread.Cursor{Run: first.Run}
 	}
-	b := Batch{RunID: first.RunID, From: from, Events: make([][]byte, 0, len(entries))}
+	b := Batch{RunID: first.RunID, From: from, Events: make([][]byte, 0, len(entries)), single: true}
 	for _, e := range entries {
 		if e.Run != first.Run {
 			break
