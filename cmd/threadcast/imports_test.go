@@ -31,6 +31,7 @@ var allowed = []struct {
 	{"runner", []string{"runner/agui", "persistence/thread"}, "runner and hub meet only in the vocabulary"},
 	{"hub", []string{"persistence/thread"}, "the hub carries bytes: it knows neither AG-UI nor the runner"},
 	{"web/wire", nil, "frames are bytes in, bytes out"},
+	{"web/copilotkit", []string{"runner/agui", "persistence/thread"}, "wire forms are bytes in, bytes out"},
 	{"web", []string{"hub", "runner/agui", "persistence/thread"}, "the runner is reached through web's own interface"},
 	{"static", nil, "the page is files"},
 	{"cmd/threadcast/loadtest", []string{"web/wire", "persistence/thread"}, "a client knows nothing of a server but its frames"},
