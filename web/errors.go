@@ -56,6 +56,9 @@ var failures = []failure{
 	{errTooManyTopics, "too_many_topics", http.StatusTooManyRequests},
 	{errRateLimited, "rate_limited", http.StatusTooManyRequests},
 	{errForeign, "not_authorized", http.StatusForbidden},
+	{errNoTicket, "not_authenticated", http.StatusUnauthorized},
+	{errTicket, "not_authorized", http.StatusForbidden},
+	{errTicketSpent, "not_authorized", http.StatusForbidden},
 }
 
 // words is what a person reads of err: its first line, which is without what happened besides, and without the name

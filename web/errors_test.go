@@ -154,6 +154,8 @@ func examples() map[string]error {
 		"too_many_topics": errTooManyTopics,
 		"rate_limited":    errRateLimited,
 		"not_authorized":  errForeign,
+
+		"not_authenticated": errNoTicket,
 	}
 }
 

@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -66,6 +67,10 @@ type Parts struct {
 	Ready     func(context.Context) error // whether the stores answer; nil for always
 	// Identify tells who makes a request; nil where nobody has to say who they are. Its error is answered as it is.
 	Identify func(*http.Request) (thread.User, error)
+	// Secret signs the tickets of CopilotKit's sockets; the same on all nodes. Default a random one of this process.
+	Secret []byte
+	// Tickets notes which of them have been used, on any node. Default this process alone, which refuses those of others.
+	Tickets Tickets
 }
 
 // Config holds what a server may be told. The zero value of a field takes its default.
@@ -100,6 +105,7 @@ func (c Config) withDefaults() Config {
 type Server struct {
 	Parts
 	cfg   Config
+	boot  string        // names this process in tickets that no other takes; else empty
 	views chan struct{} // holds one for each view that is being made
 
 	draining atomic.Bool
@@ -112,10 +118,17 @@ type Server struct {
 
 // New returns a server. It starts nothing.
 func New(parts Parts, cfg Config) *Server {
-	return &Server{
+	s := &Server{
 		Parts: parts, cfg: cfg.withDefaults(), views: make(chan struct{}, maxViews),
 		sessions: map[*session]struct{}{}, foreign: map[string]bool{},
 	}
+	if s.Secret == nil {
+		s.Secret = []byte(rand.Text() + rand.Text())
+	}
+	if s.Tickets == nil {
+		s.Tickets, s.boot = new(usedTickets), rand.Text()
+	}
+	return s
 }
 
 // Handler returns the server as a handler of its own.

@@ -3,14 +3,12 @@ package web
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
 
-	"github.com/threadcast/threadcast/persistence/thread"
 	"github.com/threadcast/threadcast/web/wire"
 )
 
@@ -31,6 +29,7 @@ type session struct {
 	parked atomic.Int64        // bytes of requests that wait for their turn
 	pings  *time.Timer         // guarded by mu
 	away   bool                // goodbye closes the socket
+	pass   *pass               // of a socket of CopilotKit; nil for the native one
 }
 
 // serve reads frames until the socket ends, and then waits for all that belongs to it.
@@ -90,7 +89,7 @@ func (ss *session) dispatch(f wire.Frame) {
 		size := int64(len(f.Payload))
 		if ss.parked.Add(size) > maxParked*ss.srv.cfg.MaxFrame || !ch.do(func() {
 			defer ss.parked.Add(-size)
-			ch.handle(f)
+			ch.member.handle(f)
 		}) {
 			ss.parked.Add(-size)
 			ss.refuse(f, errRateLimited)
@@ -106,16 +105,17 @@ func (ss *session) channel(topic string) *channel {
 
 // join begins a membership. A topic that is joined already is joined anew: the newer membership wins.
 func (ss *session) join(f wire.Frame) {
-	id, ok := strings.CutPrefix(f.Topic, "thread:")
-	if !ok {
+	ch := newChannel(ss, f)
+	if ch.member = ss.memberOf(ch); ch.member == nil {
+		ch.cancel()
 		ss.refuse(f, errUnmatched)
 		return
 	}
-	ch := newChannel(ss, f, thread.ID(id))
 	ss.mu.Lock()
 	old := ss.topics[f.Topic]
 	if old == nil && len(ss.topics) >= ss.srv.cfg.MaxTopics {
 		ss.mu.Unlock()
+		ch.cancel()
 		ss.refuse(f, errTooManyTopics)
 		return
 	}
@@ -127,7 +127,7 @@ func (ss *session) join(f wire.Frame) {
 			ss.write(wire.AppendPush(nil, old.joinRef, f.Topic, wire.EventClose, []byte("{}")))
 		}
 	}
-	ch.do(func() { ch.join(f) })
+	ch.do(func() { ch.member.join(f) })
 }
 
 // leave ends the membership that the frame belongs to, if it is still the current one.

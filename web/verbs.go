@@ -14,23 +14,23 @@ import (
 const stopTimeout = 30 * time.Second
 
 // handle answers a push of a joined client. It does so even if the client has left the topic meanwhile.
-func (ch *channel) handle(f wire.Frame) {
-	if !ch.joined {
-		ch.ss.refuse(f, errUnmatched)
+func (v *viewer) handle(f wire.Frame) {
+	if !v.joined {
+		v.ss.refuse(f, errUnmatched)
 		return
 	}
 	var response any
 	var err error
-	switch ctx := ch.ss.ctx; f.Event {
+	switch ctx := v.ss.ctx; f.Event {
 	case "run":
-		response, err = ch.ss.srv.run(ctx, ch.id, f.Payload, ch.ss.caller)
+		response, err = v.ss.srv.run(ctx, v.id, f.Payload, v.ss.caller)
 	case "stop", "stop_run":
 		// A stop is carried out even if its socket is gone by now.
-		response, err = ch.ss.srv.stop(context.WithoutCancel(ctx), ch.id, f.Payload, ch.ss.caller)
+		response, err = v.ss.srv.stop(context.WithoutCancel(ctx), v.id, f.Payload, v.ss.caller)
 	case "status":
-		response, err = ch.ss.srv.status(ctx, ch.id)
+		response, err = v.ss.srv.status(ctx, v.id)
 	case "sync":
-		response, err = ch.sync(f.Payload)
+		response, err = v.sync(f.Payload)
 	default:
 		err = fmt.Errorf("%w: %q; a thread takes run, stop, status and sync", errUnknownEvent, f.Event)
 	}
@@ -39,10 +39,10 @@ func (ch *channel) handle(f wire.Frame) {
 		text, err = json.Marshal(response)
 	}
 	if err != nil {
-		ch.ss.refuse(f, err)
+		v.ss.refuse(f, err)
 		return
 	}
-	ch.ss.reply(f, "ok", text)
+	v.ss.reply(f, "ok", text)
 }
 
 type runReply struct {
@@ -154,15 +154,15 @@ type joinReply struct {
 
 // sync makes caught_up come once more. The socket delivers in order, so what the server has sent is never missing:
 // it sends on from there, whatever position within the membership the client names.
-func (ch *channel) sync(payload []byte) (any, error) {
+func (v *viewer) sync(payload []byte) (any, error) {
 	after, ok, err := parseSync(payload)
 	if err != nil {
 		return nil, err
 	}
-	if ok && after.Before(ch.start) {
+	if ok && after.Before(v.start) {
 		return nil, fmt.Errorf("%w: %s is before this membership began, at %s; join again to go back",
-			thread.ErrBadCursor, after, ch.start)
+			thread.ErrBadCursor, after, v.start)
 	}
-	ch.sub.Sync()
+	v.sub.Sync()
 	return struct{}{}, nil
 }
