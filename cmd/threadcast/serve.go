@@ -108,6 +108,9 @@ func (a *app) open(ctx context.Context, env func(string) (string, bool)) (err er
 		Hub: a.hub, Runs: a.runner, Directory: past, Agents: a.agents.list,
 		NoPage: []byte(static.NotBuilt), Ready: a.ready,
 	}
+	if a.stores.shared != nil {
+		parts.Tickets = a.stores.shared.Tickets()
+	}
 	if page, built := static.FS(); built {
 		parts.Page = page
 	}

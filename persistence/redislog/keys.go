@@ -54,6 +54,9 @@ func (k keys) probe(group int, node string) string { return k.name("probe", grou
 // locks is what the names of the locks of a group begin with.
 func (k keys) locks(group int) string { return k.name("lock", group) }
 
+// ticket is the note that a ticket has been used.
+func (k keys) ticket(nonce string) string { return k.prefix + "ticket:" + nonce }
+
 // lock is the record of a thread's lease, a hash.
 func (k keys) lock(id thread.ID) string { return k.locks(groupOf(id)) + string(id) }
 
