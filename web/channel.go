@@ -46,15 +46,15 @@ func (ch *channel) quit() {
 	defer ch.writing.Unlock()
 }
 
-// send writes a frame of the membership and tells whether it did: it does not after quit.
-func (ch *channel) send(frame []byte) bool {
+// send writes frames of the membership and tells whether it did: it does not after quit.
+func (ch *channel) send(f *frames) bool {
 	ch.writing.Lock()
 	defer ch.writing.Unlock()
 	if ch.ctx.Err() != nil {
+		f.release()
 		return false
 	}
-	ch.ss.write(frame)
-	return true
+	return ch.ss.write(f)
 }
 
 // do runs fn after what was asked before it, in a goroutine that lives only while there is something to do. It is

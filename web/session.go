@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,10 +16,12 @@ import (
 // maxParked is how many frames of the greatest size the waiting requests of one socket may hold.
 const maxParked = 4
 
-// session is one socket. Its serve goroutine reads; channels write.
+// session is one socket. Its serve goroutine reads; channels write. The end of ctx cuts the connection.
 type session struct {
 	srv    *Server
-	conn   *websocket.Conn
+	conn   *websocket.Conn // reads, answers pings, and says goodbye
+	line   *line           // takes frames
+	pulse  *pulse
 	caller caller
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -27,15 +30,15 @@ type session struct {
 	topics map[string]*channel // by topic
 	busy   sync.WaitGroup      // goroutines of channels
 	parked atomic.Int64        // bytes of requests that wait for their turn
-	pings  *time.Timer         // guarded by mu
-	away   bool                // goodbye closes the socket
+	away   bool                // goodbye closes the socket; guarded by mu
 	pass   *pass               // of a socket of CopilotKit; nil for the native one
 }
 
 // serve reads frames until the socket ends, and then waits for all that belongs to it.
 func (ss *session) serve() {
 	defer ss.srv.remove(ss)
-	ss.schedulePing()
+	defer context.AfterFunc(ss.ctx, func() { _ = ss.line.Close() })()
+	ss.pulse.start()
 	err := ss.read()
 	switch {
 	case errors.Is(err, wire.ErrFrame):
@@ -44,14 +47,14 @@ func (ss *session) serve() {
 		ss.goodbye(closeTooLarge, "the message is too large")
 	}
 	ss.cancel(err)
-	ss.stopPings()
+	ss.pulse.stop()
 	_ = ss.conn.CloseNow()
 	ss.busy.Wait()
 }
 
 func (ss *session) read() error {
 	for {
-		kind, data, err := ss.conn.Read(ss.ctx)
+		kind, data, err := ss.conn.Read(context.Background())
 		if err != nil {
 			return err
 		}
@@ -124,7 +127,7 @@ func (ss *session) join(f wire.Frame) {
 	if old != nil {
 		old.quit()
 		if old.joinRef != ch.joinRef { // else the client would take it for the end of the new one
-			ss.write(wire.AppendPush(nil, old.joinRef, f.Topic, wire.EventClose, []byte("{}")))
+			ss.write(newFrames().push(old, wire.EventClose, []byte("{}")))
 		}
 	}
 	ch.do(func() { ch.member.join(f) })
@@ -159,7 +162,7 @@ func (ss *session) reply(f wire.Frame, status string, response []byte) {
 	if f.Ref == "" {
 		return // nobody waits for it
 	}
-	ss.write(wire.AppendReply(nil, f, status, response))
+	ss.write(newFrames().reply(f, status, response))
 }
 
 func (ss *session) refuse(f wire.Frame, err error) {
@@ -174,17 +177,18 @@ func (ss *session) refuse(f wire.Frame, err error) {
 // slowLine is how many bytes a second a client takes at least, beyond the write timeout.
 const slowLine = 128 << 10
 
-// write writes a frame. A client that does not take it in time loses its socket, and resumes later.
-func (ss *session) write(frame []byte) {
-	// A large frame may take a slow line longer than a client that does not read at all is waited for.
-	patience := ss.srv.cfg.WriteTimeout + time.Duration(len(frame)/slowLine)*time.Second
-	ctx, cancel := context.WithTimeout(ss.ctx, patience)
-	defer cancel()
-	if err := ss.conn.Write(ctx, websocket.MessageText, frame); err != nil {
-		// The read loop may have noticed first that the connection is gone: the deadline tells why it is.
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			ss.srv.cfg.Logger.Info("socket closed: its client does not read", "peer", ss.caller.Peer)
-		}
+// write writes frames, at once, and tells whether it could. A client that does not take them in time loses its socket, and
+// resumes later.
+func (ss *session) write(f *frames) bool {
+	defer f.release()
+	// Large frames may take a slow line longer than a client that does not read at all is waited for.
+	patience := ss.srv.cfg.WriteTimeout + time.Duration(len(f.bytes)/slowLine)*time.Second
+	err := ss.line.send(f.bytes, patience)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		ss.srv.cfg.Logger.Info("socket closed: its client does not read", "peer", ss.caller.Peer)
+	}
+	if err != nil {
 		ss.fail(err)
 	}
+	return err == nil
 }

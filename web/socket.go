@@ -39,9 +39,8 @@ func (s *Server) socket(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ss := &session{srv: s, caller: who, topics: map[string]*channel{}}
-	ss.ctx, ss.cancel = context.WithCancelCause(context.Background())
-	conn, err := accept(c)
+	ss := s.newSession(who)
+	conn, err := ss.accept(c)
 	if err != nil {
 		ss.cancel(err)
 		if c.Response().Committed {
@@ -49,7 +48,6 @@ func (s *Server) socket(c echo.Context) error {
 		}
 		return err
 	}
-	ss.conn = conn
 	conn.SetReadLimit(s.cfg.MaxFrame)
 	if !s.add(ss) {
 		ss.cancel(thread.ErrDraining)
@@ -81,9 +79,20 @@ func foreign(r *http.Request) bool {
 	return err != nil || !strings.EqualFold(u.Host, r.Host)
 }
 
+// newSession returns the session of a socket that is about to be accepted.
+func (s *Server) newSession(who caller) *session {
+	ss := &session{srv: s, caller: who, topics: map[string]*channel{}}
+	ss.ctx, ss.cancel = context.WithCancelCause(context.Background())
+	ss.pulse = &pulse{
+		every: s.cfg.Ping, answer: s.cfg.Pong, fail: ss.fail,
+		send: func(payload []byte) { ss.write(newFrames().ping(payload)) },
+	}
+	return ss
+}
+
 // accept answers the handshake, past the writers of middlewares: one that holds the header back until there is a body,
 // as echo's Gzip does, would never let the answer out.
-func accept(c echo.Context) (*websocket.Conn, error) {
+func (ss *session) accept(c echo.Context) (*websocket.Conn, error) {
 	w := c.Response().Writer
 	for {
 		outer, ok := w.(interface{ Unwrap() http.ResponseWriter })
@@ -96,10 +105,25 @@ func accept(c echo.Context) (*websocket.Conn, error) {
 		return nil, errors.New("a middleware around the socket, such as echo's Timeout, does not let the connection be taken over")
 	}
 	answer := echo.NewResponse(w, c.Echo())
-	conn, err := websocket.Accept(answer, c.Request(), &websocket.AcceptOptions{
-		Subprotocols:    []string{"phoenix"},
-		CompressionMode: websocket.CompressionDisabled,
+	hijacker := &lineWriter{ResponseWriter: answer}
+	conn, err := websocket.Accept(hijacker, c.Request(), &websocket.AcceptOptions{
+		Subprotocols:       []string{"phoenix"},
+		CompressionMode:    websocket.CompressionDisabled,
+		InsecureSkipVerify: true, // its origin has been judged
+		OnPongReceived: func(_ context.Context, payload []byte) {
+			if writes, ok := ss.pulse.pong(payload); ok {
+				ss.arrived(writes)
+			}
+		},
 	})
 	c.Response().Status, c.Response().Size, c.Response().Committed = answer.Status, answer.Size, true
+	ss.conn, ss.line = conn, hijacker.line
 	return conn, err
+}
+
+// arrived notes how many writes the client is known to have.
+func (ss *session) arrived(writes uint64) {
+	if ss.pass != nil {
+		ss.pass.arrived(writes)
+	}
 }

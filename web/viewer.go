@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/threadcast/threadcast/hub"
 	"github.com/threadcast/threadcast/persistence/thread"
 	"github.com/threadcast/threadcast/runner/agui"
+	"github.com/threadcast/threadcast/web/copilotkit"
 	"github.com/threadcast/threadcast/web/wire"
 )
 
@@ -27,7 +29,7 @@ type viewer struct {
 func (v *viewer) join(f wire.Frame) {
 	text, err := v.subscribe(f)
 	switch {
-	case err == nil && v.send(wire.AppendReply(nil, f, "ok", text)):
+	case err == nil && v.send(newFrames().reply(f, "ok", text)):
 		v.joined = true
 		v.ss.busy.Go(v.pump)
 		return
@@ -68,56 +70,65 @@ func (v *viewer) subscribe(f wire.Frame) ([]byte, error) {
 func (v *viewer) pump() {
 	defer v.cancel()
 	defer v.sub.Close()
-	var buf []byte
 	for {
 		b, err := v.sub.Next(v.ctx)
+		f := newFrames()
 		if err == nil {
-			buf, err = v.frame(buf[:0], b)
+			err = v.frame(f, b)
 		}
 		if err != nil {
+			f.release()
 			v.end(err)
 			return
 		}
-		if !v.send(buf) {
+		v.ss.pulse.writing(copilotkit.Position{Cursor: b.To})
+		if !v.send(f) {
 			return
-		}
-		if cap(buf) > 64<<10 {
-			buf = nil
 		}
 	}
 }
 
-// frame makes the frame of a batch.
-func (v *viewer) frame(dst []byte, b hub.Batch) ([]byte, error) {
+// frame adds the frame of a batch.
+func (v *viewer) frame(f *frames, b hub.Batch) error {
 	event, payload := wire.EventEvents, []byte(nil)
 	switch b.Kind {
 	case hub.Events:
-		e := wire.Events{
-			RunID: string(b.RunID), From: b.From.String(), To: b.To.String(), Replay: b.Replay, Events: b.Events,
-		}
-		if v.inputAsEvents {
-			e.Events = projected(b.Events)
-		}
-		payload = e.Append(make([]byte, 0, e.Size()))
+		v.events(f, b)
+		return nil
 	case hub.Reset:
 		event, payload = wire.EventReset, wire.AppendReset(nil, string(b.RunID), b.From.String())
 	case hub.Changed:
 		st, err := v.ss.srv.Runs.Status(v.ctx, v.id)
 		if err != nil {
-			return dst, err
+			return err
 		}
 		event = wire.EventStatus
 		if payload, err = json.Marshal(replyOf(st)); err != nil {
-			return dst, err
+			return err
 		}
 	case hub.CaughtUp:
 		st, err := v.ss.srv.Runs.Status(v.ctx, v.id)
 		if err != nil {
-			return dst, err
+			return err
 		}
 		event, payload = wire.EventCaughtUp, wire.AppendCaughtUp(nil, b.To.String(), st.Running)
 	}
-	return wire.AppendPush(dst, v.joinRef, v.topic, event, payload), nil
+	f.push(v.channel, event, payload)
+	return nil
+}
+
+// events adds the frame of a batch of events, which are copied once.
+func (v *viewer) events(f *frames, b hub.Batch) {
+	e := wire.Events{
+		RunID: string(b.RunID), From: b.From.String(), To: b.To.String(), Replay: b.Replay, Events: b.Events,
+	}
+	if v.inputAsEvents {
+		e.Events = projected(b.Events)
+	}
+	f.begin()
+	f.bytes = slices.Grow(f.bytes, e.Size()+len(v.topic)+64)
+	f.bytes = append(e.Append(wire.AppendPushHead(f.bytes, v.joinRef, v.topic, wire.EventEvents)), ']')
+	f.seal()
 }
 
 // projected is events with the input of each run as events behind its RUN_STARTED.
@@ -139,9 +150,9 @@ func (v *viewer) end(err error) {
 	switch {
 	case errors.Is(err, thread.ErrDeleted):
 		last = wire.EventClose
-		v.send(wire.AppendPush(nil, v.joinRef, v.topic, wire.EventDeleted, []byte("{}")))
+		v.send(newFrames().push(v.channel, wire.EventDeleted, []byte("{}")))
 	case !errors.Is(err, thread.ErrDraining):
 		v.ss.srv.report(problem(err), "subscription", fmt.Errorf("thread %s: %w", v.id, err))
 	}
-	v.send(wire.AppendPush(nil, v.joinRef, v.topic, last, []byte("{}")))
+	v.send(newFrames().push(v.channel, last, []byte("{}")))
 }

@@ -111,9 +111,14 @@ func AppendReply(dst []byte, f Frame, status string, response []byte) []byte {
 
 // AppendPush appends a push of the server to the membership joinRef of a topic.
 func AppendPush(dst []byte, joinRef, topic, event string, payload []byte) []byte {
-	dst = appendHead(dst, joinRef, "", topic, event)
+	dst = AppendPushHead(dst, joinRef, topic, event)
 	dst = append(dst, payload...)
 	return append(dst, ']')
+}
+
+// AppendPushHead appends what a push begins with. Its payload, a JSON object, and a closing bracket have to follow.
+func AppendPushHead(dst []byte, joinRef, topic, event string) []byte {
+	return appendHead(dst, joinRef, "", topic, event)
 }
 
 func appendHead(dst []byte, joinRef, ref, topic, event string) []byte {
