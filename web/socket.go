@@ -20,9 +20,21 @@ const (
 	closeTooLarge websocket.StatusCode = websocket.StatusMessageTooBig  // 1009
 )
 
-// socket is the handshake. It refuses before the upgrade: a client that is let in and closed comes back at once, for ever.
+// socket is the handshake of the native socket.
 func (s *Server) socket(c echo.Context) error {
-	r := c.Request()
+	if err := s.admissible(c.Request()); err != nil {
+		return err
+	}
+	who, err := s.caller(withCredentials(c.Request()))
+	if err != nil {
+		return err
+	}
+	return s.begin(c, s.newSession(who))
+}
+
+// admissible refuses handshakes that no credentials would help. All are refused before the upgrade: a client that is let in
+// and closed comes back at once, for ever.
+func (s *Server) admissible(r *http.Request) error {
 	vsn := r.URL.Query().Get("vsn")
 	switch {
 	case vsn == "":
@@ -35,11 +47,11 @@ func (s *Server) socket(c echo.Context) error {
 	case s.draining.Load():
 		return thread.ErrDraining
 	}
-	who, err := s.caller(r)
-	if err != nil {
-		return err
-	}
-	ss := s.newSession(who)
+	return nil
+}
+
+// begin accepts a handshake and serves the session.
+func (s *Server) begin(c echo.Context, ss *session) error {
 	conn, err := ss.accept(c)
 	if err != nil {
 		ss.cancel(err)
