@@ -181,6 +181,7 @@ type walker struct {
 	named bool   // only an object is entered
 	open  byte   // '{' or '[', 0 before the first step
 	key   []byte // the name of the current member, with its quotes; nil in an array
+	at    int    // where the name begins
 	from  int    // where the current value begins
 	value []byte
 	ok    bool // after the last step: the text is one well-formed object or array, and nothing else
@@ -216,6 +217,7 @@ func (w *walker) next() bool {
 		}
 	}
 	if w.open == '{' {
+		w.at = s.pos
 		if w.key = s.key(); w.key == nil {
 			return false
 		}
