@@ -30,19 +30,28 @@ var errReset = errors.New("a run has been compacted meanwhile")
 // view makes an answer of what a thread's events amount to, and writes it. It holds one of the few places for that until the
 // answer is written, so that readers who take their time do not add up in memory.
 func (s *Server) view(c echo.Context, id thread.ID, plan agui.Reducer, parts func(*agui.Reducer, thread.Cursor) [][]byte) error {
-	ctx, cancel := context.WithTimeoutCause(c.Request().Context(), viewWait, errBusy)
-	defer cancel()
-	select {
-	case s.views <- struct{}{}:
-		defer func() { <-s.views }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	done, err := s.viewing(c.Request().Context())
+	if err != nil {
+		return err
 	}
+	defer done()
 	r, at, err := s.reduce(c.Request().Context(), id, plan)
 	if err != nil {
 		return err
 	}
 	return answer(c, parts(r, at))
+}
+
+// viewing waits for one of the few places in which views are made, and returns what gives it back.
+func (s *Server) viewing(ctx context.Context) (done func(), err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, viewWait, errBusy)
+	defer cancel()
+	select {
+	case s.views <- struct{}{}:
+		return func() { <-s.views }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // reduce makes of a thread's events, the running run's included as far as they have come, what r holds of them

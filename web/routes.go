@@ -19,6 +19,9 @@ func (s *Server) Register(e *echo.Echo) {
 	e.HTTPErrorHandler = s.answerError
 	e.GET("/socket/websocket", s.socket)
 	e.GET("//socket/websocket", s.socket)
+	for _, path := range []string{"/client/websocket", "//client/websocket", "/client//websocket"} {
+		e.GET(path, s.copilotSocket)
+	}
 	e.Match(reading, "/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
 	e.Match(reading, "/readyz", s.ready)
 	bounded := middleware.BodyLimit(strconv.FormatInt(s.cfg.MaxFrame, 10))

@@ -114,6 +114,8 @@ type Server struct {
 	sessions map[*session]struct{}
 	foreign  map[string]bool // origins whose refusal has been logged
 	all      sync.WaitGroup
+
+	pipelines pipelines
 }
 
 // New returns a server. It starts nothing.
@@ -121,6 +123,7 @@ func New(parts Parts, cfg Config) *Server {
 	s := &Server{
 		Parts: parts, cfg: cfg.withDefaults(), views: make(chan struct{}, maxViews),
 		sessions: map[*session]struct{}{}, foreign: map[string]bool{},
+		pipelines: pipelines{byNonce: map[string]*pipeline{}},
 	}
 	if s.Secret == nil {
 		s.Secret = []byte(rand.Text() + rand.Text())

@@ -126,7 +126,7 @@ func (ss *session) join(f wire.Frame) {
 	ss.mu.Unlock()
 	if old != nil {
 		old.quit()
-		if old.joinRef != ch.joinRef { // else the client would take it for the end of the new one
+		if old.joinRef != ch.joinRef && ss.pass == nil { // else the client would take it for the end of the new one
 			ss.write(newFrames().push(old, wire.EventClose, []byte("{}")))
 		}
 	}
@@ -145,6 +145,9 @@ func (ss *session) leave(f wire.Frame) {
 	ss.mu.Unlock()
 	if ch != nil {
 		ch.quit()
+		if m, ok := ch.member.(interface{ left() }); ok {
+			m.left()
+		}
 	}
 	ss.reply(f, "ok", []byte("{}"))
 }

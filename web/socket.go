@@ -60,7 +60,7 @@ func (s *Server) begin(c echo.Context, ss *session) error {
 		}
 		return err
 	}
-	conn.SetReadLimit(s.cfg.MaxFrame)
+	conn.SetReadLimit(ss.maxFrame())
 	if !s.add(ss) {
 		ss.cancel(thread.ErrDraining)
 		go func() { _ = conn.Close(closeRestart, "the server is restarting") }()
@@ -133,9 +133,17 @@ func (ss *session) accept(c echo.Context) (*websocket.Conn, error) {
 	return conn, err
 }
 
+// maxFrame bounds what the client sends at a time.
+func (ss *session) maxFrame() int64 {
+	if ss.pass != nil {
+		return min(maxClientFrame, ss.srv.cfg.MaxFrame)
+	}
+	return ss.srv.cfg.MaxFrame
+}
+
 // arrived notes how many writes the client is known to have.
 func (ss *session) arrived(writes uint64) {
 	if ss.pass != nil {
-		ss.pass.arrived(writes)
+		ss.pass.arrived(ss, writes)
 	}
 }

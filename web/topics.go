@@ -16,15 +16,3 @@ func (ss *session) memberOf(ch *channel) member {
 	}
 	return nil
 }
-
-// pass is what let a socket of CopilotKit in.
-type pass struct {
-	grant
-}
-
-// memberOf returns what a membership does on a socket that was let in with a ticket: it allows one topic.
-func (p *pass) memberOf(ch *channel) member {
-	return nil
-}
-
-func (p *pass) arrived(uint64) {}

@@ -13,6 +13,7 @@ const (
 	PushEvent          = "ag_ui_event"
 	PushReplayComplete = "replay_complete" // what was there at the join has been sent
 	PushStreamIdle     = "stream_idle"     // nothing runs, and nothing more will come
+	PushReplayFailed   = "replay_failed"   // what there is could not be read
 )
 
 // AppendControl appends the payload of [PushReplayComplete] and [PushStreamIdle], which say where the client stands. A client that

@@ -1,0 +1,81 @@
+package web
+
+import (
+	"context"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// maxClientFrame bounds what a client of CopilotKit sends on its socket: joins and stops. Runs are asked for over HTTP.
+const maxClientFrame = 256 << 10
+
+// ackEvery is how long a socket of a pipeline waits from one ping to the next while it sends.
+const ackEvery = 50 * time.Millisecond
+
+// copilotSocket is the handshake of a socket of CopilotKit's client. What lets it in is the join token; a refusal makes the
+// client ask for another after some tries.
+func (s *Server) copilotSocket(c echo.Context) error {
+	r := c.Request()
+	if err := s.admissible(r); err != nil {
+		return err
+	}
+	token := r.URL.Query().Get("join_token")
+	if token == "" {
+		return errNoTicket
+	}
+	body, err := s.readTicket(token)
+	if err != nil {
+		return err
+	}
+	ss := s.newSession(caller{User: body.User, Peer: peer(r)})
+	ss.pass = &pass{grant: body.grant}
+	if body.Kind == ticketList {
+		if time.Now().After(body.expires()) {
+			err = errTicket
+		}
+	} else {
+		ss.pulse.apart = ackEvery
+		ss.pass.pipeline, err = s.pipelines.admit(r.Context(), body, ss)
+	}
+	if err != nil {
+		ss.cancel(err)
+		return err
+	}
+	return s.begin(c, ss)
+}
+
+// pass is what a socket was let in with.
+type pass struct {
+	grant
+	pipeline *pipeline // nil for a list
+}
+
+// memberOf returns what a membership does on a socket that was let in with a ticket: it allows one topic.
+func (p *pass) memberOf(ch *channel) member {
+	if p.pipeline != nil && ch.topic == "thread:"+string(p.Thread) {
+		return &pipe{channel: ch, pipeline: p.pipeline}
+	}
+	return nil
+}
+
+// arrived notes how many writes the client is known to have.
+func (p *pass) arrived(ss *session, writes uint64) {
+	if p.pipeline != nil {
+		p.pipeline.arrive(ss, writes)
+	}
+}
+
+// admit lets a socket have the pipeline of a ticket: the first one that brings it, and later ones that can go on exactly.
+func (r *pipelines) admit(ctx context.Context, body ticketBody, ss *session) (*pipeline, error) {
+	if p := r.find(body.Nonce); p != nil {
+		return p, p.resume(ss)
+	}
+	if err := ss.srv.claimTicket(ctx, body); err != nil {
+		return nil, err
+	}
+	p := &pipeline{grant: body.grant, nonce: body.Nonce, all: r, owner: ss}
+	r.add(p)
+	p.watch(ss)
+	return p, nil
+}
