@@ -207,18 +207,24 @@ func (s *Server) postStop(c echo.Context) error {
 	return c.JSON(http.StatusOK, reply)
 }
 
+// body reads the thread's id from the path, and the whole body.
 func body(c echo.Context) (thread.ID, []byte, error) {
 	id, err := threadID(c)
 	if err != nil {
 		return id, nil, err
 	}
+	payload, err := wholeBody(c)
+	return id, payload, err
+}
+
+func wholeBody(c echo.Context) ([]byte, error) {
 	payload, err := io.ReadAll(c.Request().Body)
 	if err != nil {
 		var he *echo.HTTPError
 		if errors.As(err, &he) {
-			return id, nil, he
+			return nil, he
 		}
-		return id, nil, badInput("the body could not be read")
+		return nil, badInput("the body could not be read")
 	}
-	return id, payload, nil
+	return payload, nil
 }

@@ -38,6 +38,7 @@ type plan struct {
 	parts  func(*web.Parts)
 	wrap   func(*echo.Echo)
 	pipe   bool // serve in memory, for bubbles
+	server func(*http.Server)
 }
 
 // site is a whole server over a live log in memory and a history in a SQLite file.
@@ -153,6 +154,9 @@ func (s *site) serve(p plan) (stop func()) {
 		handler = e
 	}
 	server := &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(slog.NewTextHandler(s.log, nil), slog.LevelError)}
+	if p.server != nil {
+		p.server(server)
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -43,6 +43,8 @@ func (s *Server) Register(e *echo.Echo) {
 		{reading, "/api/threads/:id/runs/:run/results/:place", s.getResult},
 		{[]string{http.MethodPost}, "/api/threads/:id/runs", s.postRun},
 		{[]string{http.MethodPost}, "/api/threads/:id/stop", s.postStop},
+		{[]string{http.MethodPost}, "/agui/:agent", s.postAGUI},
+		{[]string{http.MethodGet}, "/agui/threads/:id/events", s.followThread},
 	} {
 		e.Match(route.methods, route.path, route.handle, bounded, apiHeaders, s.identified)
 	}

@@ -6,7 +6,9 @@ import (
 	"crypto/rand"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,6 +85,8 @@ type Config struct {
 	Ping, Pong time.Duration
 	// WriteTimeout is for how long a client may not take a write before its socket is closed. Default 10 s.
 	WriteTimeout time.Duration
+	// KeepAlive is for how long a stream of server-sent events may be silent before a comment keeps it alive. Default 15 s.
+	KeepAlive time.Duration
 	// ViewBytes bounds what the messages, or the state, of a thread may take in memory while they are made for an answer
 	// (see [agui.Reducer]); no more than four are made at a time. Default 128 MiB.
 	ViewBytes int
@@ -96,6 +100,7 @@ func (c Config) withDefaults() Config {
 	c.Ping = cmp.Or(c.Ping, 20*time.Second)
 	c.Pong = cmp.Or(c.Pong, 20*time.Second)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, 10*time.Second)
+	c.KeepAlive = cmp.Or(c.KeepAlive, 15*time.Second)
 	c.ViewBytes = cmp.Or(c.ViewBytes, agui.DefaultMaxBytes)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
@@ -112,6 +117,7 @@ type Server struct {
 	unready  atomic.Bool // what /readyz answered last
 	mu       sync.Mutex
 	sessions map[*session]struct{}
+	streams  map[*stream]struct{}
 	foreign  map[string]bool // origins whose refusal has been logged
 	all      sync.WaitGroup
 
@@ -122,7 +128,7 @@ type Server struct {
 func New(parts Parts, cfg Config) *Server {
 	s := &Server{
 		Parts: parts, cfg: cfg.withDefaults(), views: make(chan struct{}, maxViews),
-		sessions: map[*session]struct{}{}, foreign: map[string]bool{},
+		sessions: map[*session]struct{}{}, streams: map[*stream]struct{}{}, foreign: map[string]bool{},
 		pipelines: pipelines{byNonce: map[string]*pipeline{}},
 	}
 	if s.Secret == nil {
@@ -168,14 +174,15 @@ func (s *Server) remove(ss *session) {
 	s.all.Done()
 }
 
-// Drain makes the server not ready, refuses new sockets, and tells the clients of all others to come back: it closes
-// them with code 1012. When ctx is done it cuts those that are left. It returns when all are gone.
+// Drain makes the server not ready, refuses new sockets and streams, and tells the clients of all others to come back: it
+// closes sockets with code 1012, and cuts the connections of streams. When ctx is done it cuts what is left. It
+// returns when all are gone.
 func (s *Server) Drain(ctx context.Context) {
 	s.mu.Lock()
 	s.draining.Store(true)
-	open := make([]*session, 0, len(s.sessions))
-	for ss := range s.sessions {
-		open = append(open, ss)
+	open := slices.Collect(maps.Keys(s.sessions))
+	for st := range s.streams {
+		st.cancel(thread.ErrDraining)
 	}
 	s.mu.Unlock()
 	for _, ss := range open {
@@ -192,6 +199,7 @@ func (s *Server) Drain(ctx context.Context) {
 		for _, ss := range open {
 			ss.cancel(thread.ErrDraining)
 		}
+		s.cutStreams()
 		<-gone
 	}
 }

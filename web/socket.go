@@ -102,17 +102,22 @@ func (s *Server) newSession(who caller) *session {
 	return ss
 }
 
-// accept answers the handshake, past the writers of middlewares: one that holds the header back until there is a body,
-// as echo's Gzip does, would never let the answer out.
-func (ss *session) accept(c echo.Context) (*websocket.Conn, error) {
+// innermost is the writer of the connection itself, past those of middlewares.
+func innermost(c echo.Context) http.ResponseWriter {
 	w := c.Response().Writer
 	for {
 		outer, ok := w.(interface{ Unwrap() http.ResponseWriter })
 		if !ok {
-			break
+			return w
 		}
 		w = outer.Unwrap()
 	}
+}
+
+// accept answers the handshake, past the writers of middlewares: one that holds the header back until there is a body,
+// as echo's Gzip does, would never let the answer out.
+func (ss *session) accept(c echo.Context) (*websocket.Conn, error) {
+	w := innermost(c)
 	if _, ok := w.(http.Hijacker); !ok {
 		return nil, errors.New("a middleware around the socket, such as echo's Timeout, does not let the connection be taken over")
 	}
