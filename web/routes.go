@@ -46,9 +46,17 @@ func (s *Server) Register(e *echo.Echo) {
 		{[]string{http.MethodPost}, "/agui/:agent", s.postAGUI},
 		{[]string{http.MethodGet}, "/agui/threads/:id/events", s.followThread},
 	} {
-		e.Match(route.methods, route.path, route.handle, bounded, apiHeaders, s.identified)
+		s.route(e, route.methods, route.path, route.handle, bounded, apiHeaders, s.identified)
 	}
 	s.registerPage(e)
+}
+
+// route adds a route that pages of allowed origins may use.
+func (s *Server) route(e *echo.Echo, methods []string, path string, handle echo.HandlerFunc, around ...echo.MiddlewareFunc) {
+	e.Match(methods, path, handle, append([]echo.MiddlewareFunc{s.shared}, around...)...)
+	if len(s.cfg.Origins) > 0 {
+		e.OPTIONS(path, s.preflight)
+	}
 }
 
 // reading is the methods that change nothing. What is written in answer to a HEAD, net/http leaves out.

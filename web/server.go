@@ -87,6 +87,14 @@ type Config struct {
 	WriteTimeout time.Duration
 	// KeepAlive is for how long a stream of server-sent events may be silent before a comment keeps it alive. Default 15 s.
 	KeepAlive time.Duration
+	// CopilotPath is where CopilotKit's clients find the server; the same with -sse behind it is for clients without sockets.
+	// Default "/api/copilotkit".
+	CopilotPath string
+	// Origins are those of pages, besides the server's own, that may use it: scheme://host:port without a default port, in
+	// lower case, as browsers say them; "*" stands for all of them, but does not let credentials of browsers through.
+	Origins []string
+	// PublicURL is how clients reach the server, such as "https://chat.example". Default is what each of them called it.
+	PublicURL string
 	// ViewBytes bounds what the messages, or the state, of a thread may take in memory while they are made for an answer
 	// (see [agui.Reducer]); no more than four are made at a time. Default 128 MiB.
 	ViewBytes int
@@ -100,6 +108,7 @@ func (c Config) withDefaults() Config {
 	c.Ping = cmp.Or(c.Ping, 20*time.Second)
 	c.Pong = cmp.Or(c.Pong, 20*time.Second)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, 10*time.Second)
+	c.CopilotPath = cmp.Or(c.CopilotPath, "/api/copilotkit")
 	c.KeepAlive = cmp.Or(c.KeepAlive, 15*time.Second)
 	c.ViewBytes = cmp.Or(c.ViewBytes, agui.DefaultMaxBytes)
 	c.Logger = cmp.Or(c.Logger, slog.Default())

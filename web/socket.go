@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/coder/websocket"
@@ -41,7 +40,7 @@ func (s *Server) admissible(r *http.Request) error {
 		return badInput("the query lacks vsn; this server speaks vsn=2.0.0")
 	case !strings.HasPrefix(vsn, "2."):
 		return badInput("vsn " + vsn + " is not spoken here; this server speaks vsn=2.0.0")
-	case foreign(r):
+	case s.isForeign(r):
 		s.tellForeign(r.Header.Get("Origin"))
 		return errForeign
 	case s.draining.Load():
@@ -79,16 +78,6 @@ func (s *Server) tellForeign(origin string) {
 		s.foreign[origin] = true
 		s.cfg.Logger.Warn("socket refused: its page is not from this origin", "origin", origin)
 	}
-}
-
-// foreign tells whether a browser asks on behalf of a page from elsewhere.
-func foreign(r *http.Request) bool {
-	origin := r.Header.Get("Origin")
-	if origin == "" {
-		return false
-	}
-	u, err := url.Parse(origin)
-	return err != nil || !strings.EqualFold(u.Host, r.Host)
 }
 
 // newSession returns the session of a socket that is about to be accepted.
