@@ -25,7 +25,7 @@ func (s *Server) postAGUI(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	req, err := parseInput(agent, body)
+	req, err := parseInput(agent, body, nil)
 	if err != nil {
 		return err
 	}

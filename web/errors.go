@@ -19,6 +19,7 @@ var (
 	errTooManyTopics = errors.New("too many topics on one socket")
 	errRateLimited   = errors.New("too many requests at once")
 	errBusy          = fmt.Errorf("%w: too many views of threads are being made; try again in a moment", errRateLimited)
+	errAsked         = fmt.Errorf("%w: too many suggestions are being made; try again in a moment", errRateLimited)
 	errForeign       = errors.New("sockets are let in from this server's own origin, and from those that it was told to allow")
 )
 

@@ -102,7 +102,7 @@ func open(t *testing.T, p plan) *site {
 	stores := runner.Stores{Log: s.live, Heads: s.live, Leaser: s.live, Owners: s.live, History: past, Records: past, Backlog: past, Line: past, Story: past}
 	s.runner = runner.New(stores, map[string]runner.Agent{"demo": p.agent, "other": p.agent}, "demo", p.runner)
 	parts := web.Parts{
-		Hub: s.hub, Runs: s.runner, Directory: past, NoPage: []byte("<p>no page</p>"),
+		Hub: s.hub, Runs: s.runner, Directory: past, Asker: s.runner, NoPage: []byte("<p>no page</p>"),
 		Agents: []web.Agent{{ID: "demo", Type: "demo", Default: true}, {ID: "other", Type: "agui"}},
 	}
 	if p.parts != nil {

@@ -165,8 +165,8 @@ func parseRun(id thread.ID, payload []byte) (thread.Request, error) {
 }
 
 // parseInput reads a RunAgentInput (AG-UI 1.0, section 6) as a request for a run of an agent. Its values are carried as
-// they are; members that it does not know are left out, as its sender should have done.
-func parseInput(agent string, body []byte) (thread.Request, error) {
+// they are, the messages as clean leaves them; members that it does not know are left out, as its sender should have done.
+func parseInput(agent string, body []byte, clean func(messages []byte) []byte) (thread.Request, error) {
 	req := thread.Request{Agent: agent}
 	f, err := parseFields(body)
 	if err != nil {
@@ -182,6 +182,9 @@ func parseInput(agent string, body []byte) (thread.Request, error) {
 	}
 	if _, ok := f["messages"]; !ok {
 		return req, badInput("messages is missing")
+	}
+	if clean != nil {
+		f["messages"] = clean(f["messages"])
 	}
 	req.Thread, req.RunID = thread.ID(id), thread.RunID(run)
 	req.Input = func(run thread.RunID) ([]byte, error) { return runInput(req.Thread, run, f) }

@@ -48,6 +48,7 @@ func (s *Server) Register(e *echo.Echo) {
 	} {
 		s.route(e, route.methods, route.path, route.handle, bounded, apiHeaders, s.identified)
 	}
+	s.registerCopilot(e, bounded, apiHeaders, s.identified)
 	s.registerPage(e)
 }
 
@@ -129,6 +130,10 @@ func (s *Server) answerError(err error, c echo.Context) {
 	keepFresh(c)
 	if p.status == http.StatusServiceUnavailable {
 		c.Response().Header().Set("Retry-After", "1") // and by then another node may have it
+	}
+	if c.Get(spokenKey) != nil {
+		_ = c.String(p.status, p.Message)
+		return
 	}
 	_ = c.JSONBlob(p.status, p.json())
 }

@@ -69,6 +69,7 @@ type Parts struct {
 	Ready     func(context.Context) error // whether the stores answer; nil for always
 	// Identify tells who makes a request; nil where nobody has to say who they are. Its error is answered as it is.
 	Identify func(*http.Request) (thread.User, error)
+	Asker    Asker // makes suggestions for CopilotKit's clients; nil for none
 	// Secret signs the tickets of CopilotKit's sockets; the same on all nodes. Default a random one of this process.
 	Secret []byte
 	// Tickets notes which of them have been used, on any node. Default this process alone, which refuses those of others.
@@ -121,6 +122,7 @@ type Server struct {
 	cfg   Config
 	boot  string        // names this process in tickets that no other takes; else empty
 	views chan struct{} // holds one for each view that is being made
+	asked chan struct{} // holds one for each agent that is being asked
 
 	draining atomic.Bool
 	unready  atomic.Bool // what /readyz answered last
@@ -136,7 +138,7 @@ type Server struct {
 // New returns a server. It starts nothing.
 func New(parts Parts, cfg Config) *Server {
 	s := &Server{
-		Parts: parts, cfg: cfg.withDefaults(), views: make(chan struct{}, maxViews),
+		Parts: parts, cfg: cfg.withDefaults(), views: make(chan struct{}, maxViews), asked: make(chan struct{}, maxAsked),
 		sessions: map[*session]struct{}{}, streams: map[*stream]struct{}{}, foreign: map[string]bool{},
 		pipelines: pipelines{byNonce: map[string]*pipeline{}},
 	}
