@@ -127,10 +127,11 @@ func (c Config) withDefaults() Config {
 // Server serves sockets and HTTP. Mount it with [Server.Register] or use [Server.Handler]; end it with [Server.Drain].
 type Server struct {
 	Parts
-	cfg   Config
-	boot  string        // names this process in tickets that no other takes; else empty
-	views chan struct{} // holds one for each view that is being made
-	asked chan struct{} // holds one for each agent that is being asked
+	cfg       Config
+	boot      string // names this process in tickets that no other takes; else empty
+	following followedLists
+	views     chan struct{} // holds one for each view that is being made
+	asked     chan struct{} // holds one for each agent that is being asked
 
 	draining atomic.Bool
 	unready  atomic.Bool // what /readyz answered last

@@ -56,6 +56,7 @@ type listRun struct {
 	Accepted int64          `json:"b,omitempty"`
 	Ended    int64          `json:"e,omitempty"`
 	Outcome  thread.Outcome `json:"o,omitempty"`
+	Code     string         `json:"x,omitempty"`
 	LastSeq  uint64         `json:"s,omitempty"`
 }
 
@@ -68,7 +69,7 @@ func writeChange(c thread.Change) string {
 	if r := t.Latest; r != nil {
 		row.Run = &listRun{
 			ID: r.ID, Number: r.Number, Agent: r.Agent, Accepted: toMillis(r.Accepted), Ended: toMillis(r.Ended),
-			Outcome: r.End.Outcome, LastSeq: r.LastSeq,
+			Outcome: r.End.Outcome, Code: r.End.Code, LastSeq: r.LastSeq,
 		}
 	}
 	text, err := json.Marshal(row)
@@ -91,7 +92,7 @@ func readChange(id thread.ID, owner thread.User, text string) (thread.Change, er
 	if r := row.Run; r != nil {
 		t.Latest = &thread.Run{
 			Thread: id, ID: r.ID, Number: r.Number, Agent: r.Agent, Accepted: fromMillis(r.Accepted), Ended: fromMillis(r.Ended),
-			End: thread.End{Outcome: r.Outcome}, LastSeq: r.LastSeq,
+			End: thread.End{Outcome: r.Outcome, Code: r.Code}, LastSeq: r.LastSeq,
 		}
 	}
 	return thread.Change{What: row.What, Thread: t, At: fromMillis(row.At)}, nil

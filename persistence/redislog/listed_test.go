@@ -130,7 +130,7 @@ func TestAChangeIsToldAsItIs(t *testing.T) {
 			ID: "é {x}", Owner: "ünï", Agent: "demo", Name: `"mine"`, Title: "a\x00b\xff", LastRun: 7, Revision: 1 << 62, Queued: 3,
 			Created: at, Activity: at.Add(time.Hour), Archived: at.Add(time.Minute),
 			Latest: &thread.Run{Thread: "é {x}", ID: "r 7", Number: 7, Agent: "other", Accepted: at, Ended: at.Add(time.Second),
-				End: thread.End{Outcome: thread.OutcomeWaiting}, LastSeq: 12}}},
+				End: thread.End{Outcome: thread.OutcomeFailed, Code: "x"}, LastSeq: 12}}},
 		{What: thread.Created, At: at, Thread: thread.Thread{ID: "t", LastRun: 1, Revision: 1, Created: at, Activity: at,
 			Latest: &thread.Run{Thread: "t", ID: "r", Number: 1, Accepted: at}}},
 		{What: thread.Deleted, At: at, Thread: thread.Thread{ID: "t", LastRun: 1, Revision: 2, Deleted: true}},
