@@ -99,9 +99,7 @@ func (e *execution) refresh() {
 
 // terminate closes what is open and ends the run, in one append (AG-UI 1.0, section 8).
 func (e *execution) terminate(over *conclusion) *conclusion {
-	e.mu.Lock()
-	events, err := closing(e.tracker, e.run, over.end)
-	e.mu.Unlock()
+	events, err := e.closers(over.end)
 	if err != nil {
 		return &conclusion{lost: true, cause: err}
 	}

@@ -1,10 +1,7 @@
 package runner
 
 import (
-	"context"
 	"fmt"
-	"sync"
-	"time"
 
 	"github.com/threadcast/threadcast/persistence/thread"
 	"github.com/threadcast/threadcast/runner/agui"
@@ -33,14 +30,8 @@ type execution struct {
 }
 
 func newExecution(r *Runner, lease thread.Lease, run thread.Run, o order) *execution {
-	e := &execution{
-		intake: intake{r: r, run: run, order: o, last: time.Now(), tracker: agui.NewTracker(string(run.Thread), string(run.ID))},
-		lease:  lease,
-		ended:  make(chan struct{}),
-		head:   thread.Cursor{Run: run.Number},
-	}
-	e.changed = sync.NewCond(&e.mu)
-	e.ctx, e.cancel = context.WithCancelCause(context.Background())
+	e := &execution{lease: lease, ended: make(chan struct{}), head: thread.Cursor{Run: run.Number}}
+	e.open(r, run, o)
 	return e
 }
 

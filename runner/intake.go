@@ -31,6 +31,14 @@ type intake struct {
 	last    time.Time // of the last event
 }
 
+// open makes the intake of a run ready.
+func (e *intake) open(r *Runner, run thread.Run, o order) {
+	e.r, e.run, e.order = r, run, o
+	e.last, e.tracker = time.Now(), agui.NewTracker(string(run.Thread), string(run.ID))
+	e.changed = sync.NewCond(&e.mu)
+	e.ctx, e.cancel = context.WithCancelCause(context.Background())
+}
+
 // emit takes one event of the agent.
 func (e *intake) emit(event []byte) error {
 	event, err := e.admit(event)

@@ -10,7 +10,7 @@ import (
 )
 
 // invoke runs the agent to its end and concludes the run if the agent did not.
-func (e *execution) invoke(log *slog.Logger) {
+func (e *intake) invoke(log *slog.Logger) {
 	truncated := failure("stream_truncated", "The agent's answer broke off before its end.", errOver)
 	defer e.conclude(truncated) // also when the agent ends its goroutine
 	if e.order.over != nil {
@@ -38,7 +38,7 @@ func (e *execution) invoke(log *slog.Logger) {
 }
 
 // await waits for the agent to return. One that does not is abandoned, and counted for as long as it runs.
-func (e *execution) await(returned <-chan struct{}, log *slog.Logger) {
+func (e *intake) await(returned <-chan struct{}, log *slog.Logger) {
 	t := time.NewTimer(e.r.cfg.StopGrace)
 	defer t.Stop()
 	select {

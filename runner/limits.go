@@ -102,7 +102,7 @@ func (e *intake) fits(event []byte) error {
 // reference in its place; nil if the event is not such a result.
 func (e *intake) keepApart(event []byte) ([]byte, error) {
 	content, ok := agui.ResultContent(event)
-	if !ok || e.r.Results == nil {
+	if !ok || e.r.Results == nil || e.run.Number == 0 { // of what is no run, nothing is kept
 		return nil, nil
 	}
 	e.mu.Lock()

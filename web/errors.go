@@ -19,7 +19,8 @@ var (
 	errTooManyTopics = errors.New("too many topics on one socket")
 	errRateLimited   = errors.New("too many requests at once")
 	errBusy          = fmt.Errorf("%w: too many views of threads are being made; try again in a moment", errRateLimited)
-	errForeign       = errors.New("sockets are let in from this server's own origin only")
+	errAsked         = fmt.Errorf("%w: too many suggestions are being made; try again in a moment", errRateLimited)
+	errForeign       = errors.New("sockets are let in from this server's own origin, and from those that it was told to allow")
 )
 
 // failure is a row of the error table.
@@ -56,6 +57,7 @@ var failures = []failure{
 	{errTooManyTopics, "too_many_topics", http.StatusTooManyRequests},
 	{errRateLimited, "rate_limited", http.StatusTooManyRequests},
 	{errForeign, "not_authorized", http.StatusForbidden},
+	{ErrUnidentified, "not_authenticated", http.StatusUnauthorized},
 	{errNoTicket, "not_authenticated", http.StatusUnauthorized},
 	{errTicket, "not_authorized", http.StatusForbidden},
 	{errTicketSpent, "not_authorized", http.StatusForbidden},
@@ -69,7 +71,7 @@ func (f failure) words(err error) string {
 	//nolint:errorlint // a row of the table is compared, not an error that happened
 	case thread.ErrQueueFull:
 		return f.err.Error()
-	case thread.ErrBadInput, thread.ErrBadCursor, thread.ErrTooLarge, thread.ErrNotFound:
+	case thread.ErrBadInput, thread.ErrBadCursor, thread.ErrTooLarge, thread.ErrNotFound, ErrUnidentified:
 		if _, detail, ok := strings.Cut(text, f.err.Error()+": "); ok {
 			return detail
 		}

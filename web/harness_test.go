@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -38,6 +39,7 @@ type plan struct {
 	parts  func(*web.Parts)
 	wrap   func(*echo.Echo)
 	pipe   bool // serve in memory, for bubbles
+	server func(*http.Server)
 }
 
 // site is a whole server over a live log in memory and a history in a SQLite file.
@@ -98,10 +100,11 @@ func open(t *testing.T, p plan) *site {
 	}
 	s.past = past
 	s.hub = hub.New(p.log(s.live), past, p.hub)
+	past.Listen(s.hub.Listed)
 	stores := runner.Stores{Log: s.live, Heads: s.live, Leaser: s.live, Owners: s.live, History: past, Records: past, Backlog: past, Line: past, Story: past}
 	s.runner = runner.New(stores, map[string]runner.Agent{"demo": p.agent, "other": p.agent}, "demo", p.runner)
 	parts := web.Parts{
-		Hub: s.hub, Runs: s.runner, Directory: past, NoPage: []byte("<p>no page</p>"),
+		Hub: s.hub, Runs: s.runner, Directory: past, Asker: s.runner, NoPage: []byte("<p>no page</p>"),
 		Agents: []web.Agent{{ID: "demo", Type: "demo", Default: true}, {ID: "other", Type: "agui"}},
 	}
 	if p.parts != nil {
@@ -153,6 +156,9 @@ func (s *site) serve(p plan) (stop func()) {
 		handler = e
 	}
 	server := &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(slog.NewTextHandler(s.log, nil), slog.LevelError)}
+	if p.server != nil {
+		p.server(server)
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -286,6 +292,12 @@ func (s *site) logged(id, cursor string) {
 // request sends an HTTP request and returns the answer with its body.
 func (s *site) request(method, path, body string) (*http.Response, string) {
 	s.Helper()
+	return s.requestWith(nil, method, path, body)
+}
+
+// requestWith is request with headers besides.
+func (s *site) requestWith(header http.Header, method, path, body string) (*http.Response, string) {
+	s.Helper()
 	client := &http.Client{
 		Transport:     &http.Transport{DialContext: s.dial, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -294,6 +306,7 @@ func (s *site) request(method, path, body string) (*http.Response, string) {
 	if err != nil {
 		s.Fatal(err)
 	}
+	maps.Copy(r.Header, header)
 	response, err := client.Do(r)
 	if err != nil {
 		s.Fatal(err)

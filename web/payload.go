@@ -164,12 +164,52 @@ func parseRun(id thread.ID, payload []byte) (thread.Request, error) {
 	return req, nil
 }
 
+// parseInput reads a RunAgentInput (AG-UI 1.0, section 6) as a request for a run of an agent. Its values are carried as
+// they are, the messages as clean leaves them; members that it does not know are left out, as its sender should have done.
+func parseInput(agent string, body []byte, clean func(messages []byte) []byte) (thread.Request, error) {
+	req := thread.Request{Agent: agent}
+	f, err := parseFields(body)
+	if err != nil {
+		return req, err
+	}
+	id, err := f.id("threadId")
+	if err != nil {
+		return req, err
+	}
+	run, err := f.id("runId")
+	if err != nil {
+		return req, err
+	}
+	if _, ok := f["messages"]; !ok {
+		return req, badInput("messages is missing")
+	}
+	if clean != nil {
+		f["messages"] = clean(f["messages"])
+	}
+	req.Thread, req.RunID = thread.ID(id), thread.RunID(run)
+	req.Input = func(run thread.RunID) ([]byte, error) { return runInput(req.Thread, run, f) }
+	return req, nil
+}
+
+// id returns a field that must be there and name something.
+func (f fields) id(name string) (string, error) {
+	id, _, err := f.text(name)
+	if err != nil {
+		return "", err
+	}
+	return id, thread.CheckID(name, id)
+}
+
 // onBusy reads what is to be done when a run is active.
 func (f fields) onBusy() (thread.OnBusy, error) {
 	text, _, err := f.text("onBusy")
 	if err != nil {
 		return "", err
 	}
+	return parseOnBusy(text)
+}
+
+func parseOnBusy(text string) (thread.OnBusy, error) {
 	switch busy := thread.OnBusy(text); busy {
 	case thread.Reject, thread.Enqueue, thread.Interrupt, thread.Replace:
 		return busy, nil

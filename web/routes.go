@@ -34,6 +34,7 @@ func (s *Server) Register(e *echo.Echo) {
 		{reading, "/api/agents", s.listAgents},
 		{reading, "/api/threads", brief(s.listThreads)},
 		{reading, "/api/threads/:id", brief(s.getThread)},
+		{[]string{http.MethodPatch}, "/api/threads/:id", brief(s.patchThread)},
 		{[]string{http.MethodDelete}, "/api/threads/:id", s.deleteThread},
 		{reading, "/api/threads/:id/events", s.getEvents},
 		{reading, "/api/threads/:id/messages", s.getMessages},
@@ -43,10 +44,21 @@ func (s *Server) Register(e *echo.Echo) {
 		{reading, "/api/threads/:id/runs/:run/results/:place", s.getResult},
 		{[]string{http.MethodPost}, "/api/threads/:id/runs", s.postRun},
 		{[]string{http.MethodPost}, "/api/threads/:id/stop", s.postStop},
+		{[]string{http.MethodPost}, "/agui/:agent", s.postAGUI},
+		{[]string{http.MethodGet}, "/agui/threads/:id/events", s.followThread},
 	} {
-		e.Match(route.methods, route.path, route.handle, bounded, apiHeaders, s.identified)
+		s.route(e, route.methods, route.path, route.handle, bounded, apiHeaders, s.identified)
 	}
+	s.registerCopilot(e, bounded, apiHeaders, s.identified)
 	s.registerPage(e)
+}
+
+// route adds a route that pages of allowed origins may use.
+func (s *Server) route(e *echo.Echo, methods []string, path string, handle echo.HandlerFunc, around ...echo.MiddlewareFunc) {
+	e.Match(methods, path, handle, append([]echo.MiddlewareFunc{s.shared}, around...)...)
+	if len(s.cfg.Origins) > 0 {
+		e.OPTIONS(path, s.preflight)
+	}
 }
 
 // reading is the methods that change nothing. What is written in answer to a HEAD, net/http leaves out.
@@ -119,6 +131,10 @@ func (s *Server) answerError(err error, c echo.Context) {
 	keepFresh(c)
 	if p.status == http.StatusServiceUnavailable {
 		c.Response().Header().Set("Retry-After", "1") // and by then another node may have it
+	}
+	if c.Get(spokenKey) != nil {
+		_ = c.String(p.status, p.Message)
+		return
 	}
 	_ = c.JSONBlob(p.status, p.json())
 }

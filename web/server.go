@@ -6,7 +6,9 @@ import (
 	"crypto/rand"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,13 +34,21 @@ type Runs interface {
 
 // Directory is what web needs of the history beyond what the hub reads.
 type Directory interface {
-	// Threads returns a page of threads, latest activity first, and where the next one begins.
+	// Threads returns a page of the threads of page.Owner, latest activity first, and where the next one begins.
 	Threads(ctx context.Context, page thread.Page) ([]thread.Thread, string, error)
 	// Runs returns up to limit runs with numbers greater than after, without their events, in order.
 	Runs(ctx context.Context, id thread.ID, after uint64, limit int) ([]thread.Run, error)
 	// Thread returns what is known of a thread, or [thread.ErrNotFound].
 	Thread(ctx context.Context, id thread.ID) (thread.Thread, error)
 	RunDirectory
+	ThreadEditor
+}
+
+// ThreadEditor changes how threads stand in lists.
+type ThreadEditor interface {
+	// Edit changes what edit says, and returns the thread as it is then. What is so already is no change. [thread.ErrNotFound]
+	// if there is no such thread; [thread.ErrBadInput] if it cannot have the name.
+	Edit(ctx context.Context, id thread.ID, edit thread.Edit) (thread.Thread, error)
 }
 
 // RunDirectory is what web needs of the history about one run.
@@ -67,6 +77,7 @@ type Parts struct {
 	Ready     func(context.Context) error // whether the stores answer; nil for always
 	// Identify tells who makes a request; nil where nobody has to say who they are. Its error is answered as it is.
 	Identify func(*http.Request) (thread.User, error)
+	Asker    Asker // makes suggestions for CopilotKit's clients; nil for none
 	// Secret signs the tickets of CopilotKit's sockets; the same on all nodes. Default a random one of this process.
 	Secret []byte
 	// Tickets notes which of them have been used, on any node. Default this process alone, which refuses those of others.
@@ -83,6 +94,16 @@ type Config struct {
 	Ping, Pong time.Duration
 	// WriteTimeout is for how long a client may not take a write before its socket is closed. Default 10 s.
 	WriteTimeout time.Duration
+	// KeepAlive is for how long a stream of server-sent events may be silent before a comment keeps it alive. Default 15 s.
+	KeepAlive time.Duration
+	// CopilotPath is where CopilotKit's clients find the server; the same with -sse behind it is for clients without sockets.
+	// Default "/api/copilotkit".
+	CopilotPath string
+	// Origins are those of pages, besides the server's own, that may use it: scheme://host:port without a default port, in
+	// lower case, as browsers say them; "*" stands for all of them, but does not let credentials of browsers through.
+	Origins []string
+	// PublicURL is how clients reach the server, such as "https://chat.example". Default is what each of them called it.
+	PublicURL string
 	// ViewBytes bounds what the messages, or the state, of a thread may take in memory while they are made for an answer
 	// (see [agui.Reducer]); no more than four are made at a time. Default 128 MiB.
 	ViewBytes int
@@ -96,6 +117,8 @@ func (c Config) withDefaults() Config {
 	c.Ping = cmp.Or(c.Ping, 20*time.Second)
 	c.Pong = cmp.Or(c.Pong, 20*time.Second)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, 10*time.Second)
+	c.CopilotPath = cmp.Or(c.CopilotPath, "/api/copilotkit")
+	c.KeepAlive = cmp.Or(c.KeepAlive, 15*time.Second)
 	c.ViewBytes = cmp.Or(c.ViewBytes, agui.DefaultMaxBytes)
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return c
@@ -104,14 +127,17 @@ func (c Config) withDefaults() Config {
 // Server serves sockets and HTTP. Mount it with [Server.Register] or use [Server.Handler]; end it with [Server.Drain].
 type Server struct {
 	Parts
-	cfg   Config
-	boot  string        // names this process in tickets that no other takes; else empty
-	views chan struct{} // holds one for each view that is being made
+	cfg       Config
+	boot      string // names this process in tickets that no other takes; else empty
+	following followedLists
+	views     chan struct{} // holds one for each view that is being made
+	asked     chan struct{} // holds one for each agent that is being asked
 
 	draining atomic.Bool
 	unready  atomic.Bool // what /readyz answered last
 	mu       sync.Mutex
 	sessions map[*session]struct{}
+	streams  map[*stream]struct{}
 	foreign  map[string]bool // origins whose refusal has been logged
 	all      sync.WaitGroup
 
@@ -121,8 +147,8 @@ type Server struct {
 // New returns a server. It starts nothing.
 func New(parts Parts, cfg Config) *Server {
 	s := &Server{
-		Parts: parts, cfg: cfg.withDefaults(), views: make(chan struct{}, maxViews),
-		sessions: map[*session]struct{}{}, foreign: map[string]bool{},
+		Parts: parts, cfg: cfg.withDefaults(), views: make(chan struct{}, maxViews), asked: make(chan struct{}, maxAsked),
+		sessions: map[*session]struct{}{}, streams: map[*stream]struct{}{}, foreign: map[string]bool{},
 		pipelines: pipelines{byNonce: map[string]*pipeline{}},
 	}
 	if s.Secret == nil {
@@ -168,14 +194,15 @@ func (s *Server) remove(ss *session) {
 	s.all.Done()
 }
 
-// Drain makes the server not ready, refuses new sockets, and tells the clients of all others to come back: it closes
-// them with code 1012. When ctx is done it cuts those that are left. It returns when all are gone.
+// Drain makes the server not ready, refuses new sockets and streams, and tells the clients of all others to come back: it
+// closes sockets with code 1012, and cuts the connections of streams. When ctx is done it cuts what is left. It
+// returns when all are gone.
 func (s *Server) Drain(ctx context.Context) {
 	s.mu.Lock()
 	s.draining.Store(true)
-	open := make([]*session, 0, len(s.sessions))
-	for ss := range s.sessions {
-		open = append(open, ss)
+	open := slices.Collect(maps.Keys(s.sessions))
+	for st := range s.streams {
+		st.cancel(thread.ErrDraining)
 	}
 	s.mu.Unlock()
 	for _, ss := range open {
@@ -192,6 +219,7 @@ func (s *Server) Drain(ctx context.Context) {
 		for _, ss := range open {
 			ss.cancel(thread.ErrDraining)
 		}
+		s.cutStreams()
 		<-gone
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/coder/websocket"
@@ -41,7 +40,7 @@ func (s *Server) admissible(r *http.Request) error {
 		return badInput("the query lacks vsn; this server speaks vsn=2.0.0")
 	case !strings.HasPrefix(vsn, "2."):
 		return badInput("vsn " + vsn + " is not spoken here; this server speaks vsn=2.0.0")
-	case foreign(r):
+	case s.isForeign(r):
 		s.tellForeign(r.Header.Get("Origin"))
 		return errForeign
 	case s.draining.Load():
@@ -81,16 +80,6 @@ func (s *Server) tellForeign(origin string) {
 	}
 }
 
-// foreign tells whether a browser asks on behalf of a page from elsewhere.
-func foreign(r *http.Request) bool {
-	origin := r.Header.Get("Origin")
-	if origin == "" {
-		return false
-	}
-	u, err := url.Parse(origin)
-	return err != nil || !strings.EqualFold(u.Host, r.Host)
-}
-
 // newSession returns the session of a socket that is about to be accepted.
 func (s *Server) newSession(who caller) *session {
 	ss := &session{srv: s, caller: who, topics: map[string]*channel{}}
@@ -102,17 +91,22 @@ func (s *Server) newSession(who caller) *session {
 	return ss
 }
 
-// accept answers the handshake, past the writers of middlewares: one that holds the header back until there is a body,
-// as echo's Gzip does, would never let the answer out.
-func (ss *session) accept(c echo.Context) (*websocket.Conn, error) {
+// innermost is the writer of the connection itself, past those of middlewares.
+func innermost(c echo.Context) http.ResponseWriter {
 	w := c.Response().Writer
 	for {
 		outer, ok := w.(interface{ Unwrap() http.ResponseWriter })
 		if !ok {
-			break
+			return w
 		}
 		w = outer.Unwrap()
 	}
+}
+
+// accept answers the handshake, past the writers of middlewares: one that holds the header back until there is a body,
+// as echo's Gzip does, would never let the answer out.
+func (ss *session) accept(c echo.Context) (*websocket.Conn, error) {
+	w := innermost(c)
 	if _, ok := w.(http.Hijacker); !ok {
 		return nil, errors.New("a middleware around the socket, such as echo's Timeout, does not let the connection be taken over")
 	}

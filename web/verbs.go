@@ -52,16 +52,21 @@ type runReply struct {
 }
 
 func (s *Server) run(ctx context.Context, id thread.ID, payload []byte, by caller) (runReply, error) {
-	if s.draining.Load() {
-		return runReply{}, thread.ErrDraining
-	}
 	req, err := parseRun(id, payload)
 	if err != nil {
 		return runReply{}, err
 	}
-	req.By = by.name()
-	acc, err := s.Runs.Run(ctx, req)
+	acc, err := s.start(ctx, req, by)
 	return runReply{RunID: acc.RunID, Cursor: acc.Cursor.String(), Queued: acc.Queued}, err
+}
+
+// start has a run accepted, unless the server drains.
+func (s *Server) start(ctx context.Context, req thread.Request, by caller) (thread.Accepted, error) {
+	if s.draining.Load() {
+		return thread.Accepted{}, thread.ErrDraining
+	}
+	req.User, req.By = by.User, by.name()
+	return s.Runs.Run(ctx, req)
 }
 
 type stopReply struct {

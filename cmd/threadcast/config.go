@@ -17,26 +17,27 @@ import (
 	"github.com/threadcast/threadcast/persistence/postgres"
 	"github.com/threadcast/threadcast/persistence/redislog"
 	"github.com/threadcast/threadcast/runner"
+	"github.com/threadcast/threadcast/web"
 )
 
 // config is what the process is told: by flags, over the environment, over a file, over defaults.
 type config struct {
-	Listen       string
-	Database     string
-	Redis        string
-	RedisPrefix  string
-	RedisActive  time.Duration
-	RedisLock    time.Duration
-	Agents       agentList
-	Node         string
-	LogLevel     slog.Level
-	LogFormat    string
-	Insecure     bool
-	Grace        time.Duration
-	Ping         time.Duration
-	WriteTimeout time.Duration
-	MaxFrame     int
-	Run          runner.Config // Lease, StopGrace, Retention, MaxEventBytes and StopTerminal of it
+	Listen      string
+	Database    string
+	Redis       string
+	RedisPrefix string
+	RedisActive time.Duration
+	RedisLock   time.Duration
+	Agents      agentList
+	Node        string
+	LogLevel    slog.Level
+	LogFormat   string
+	Insecure    bool
+	UserHeader  string
+	Grace       time.Duration
+	MaxFrame    int
+	Web         web.Config    // Ping, WriteTimeout, CopilotPath, Origins and PublicURL of it
+	Run         runner.Config // Lease, StopGrace, Retention, MaxEventBytes and StopTerminal of it
 }
 
 // setting is one row of the configuration table: the flag --name, the variable THREADCAST_NAME, and the key name of the file.
@@ -91,6 +92,23 @@ var settings = []setting{
 	{"insecure", "", "false", false,
 		"serve on other addresses than loopback although nobody has to log in",
 		boolean(func(c *config) *bool { return &c.Insecure })},
+	{"allow-origin", "ORIGIN", "", true,
+		"the origin of pages that may use this server besides its own, such as https://chat.example or http://localhost:3000; " +
+			"may be repeated; * allows all pages of all sites everything that they can do without credentials",
+		func(c *config, s string) error {
+			c.Web.Origins = append(c.Web.Origins, s)
+			return checkOrigin(s)
+		}},
+	{"public-url", "URL", "", false,
+		"how clients reach this server, such as https://chat.example; if not given, by the name they called it",
+		func(c *config, s string) error { c.Web.PublicURL = s; return checkPublic(s) }},
+	{"copilotkit-path", "PATH", "/api/copilotkit", false,
+		"where CopilotKit's clients find this server; with -sse behind it for those that shall use server-sent events",
+		func(c *config, s string) error { c.Web.CopilotPath = s; return checkPath(s) }},
+	{"user-header", "NAME", "", false,
+		"the header in which a proxy in front says who is calling; a request without it is refused, and the proxy has to take away " +
+			"the one that a client sends; if not given, whoever calls is the same one user",
+		headerName},
 	{"log-level", "LEVEL", "info", false, "debug, info, warn or error",
 		func(c *config, s string) error {
 			if c.LogLevel.UnmarshalText([]byte(s)) != nil {
@@ -125,15 +143,15 @@ var settings = []setting{
 	{"ping", "DURATION", "20s", false,
 		"time between two pings to a socket; at most 25s, as proxies close what is silent for longer",
 		func(c *config, s string) error {
-			err := duration(100*time.Millisecond, func(c *config) *time.Duration { return &c.Ping })(c, s)
-			if err == nil && c.Ping > 25*time.Second {
+			err := duration(100*time.Millisecond, func(c *config) *time.Duration { return &c.Web.Ping })(c, s)
+			if err == nil && c.Web.Ping > 25*time.Second {
 				err = errors.New("must be at most 25s")
 			}
 			return err
 		}},
 	{"write-timeout", "DURATION", "10s", false,
 		"for how long a viewer may not read before its socket is closed; it resumes when it comes back",
-		duration(100*time.Millisecond, func(c *config) *time.Duration { return &c.WriteTimeout })},
+		duration(100*time.Millisecond, func(c *config) *time.Duration { return &c.Web.WriteTimeout })},
 	{"max-frame", "BYTES", "4194304", false, "greatest size of a frame or request from a client",
 		number(1024, func(c *config) *int { return &c.MaxFrame })},
 	{"max-event", "BYTES", "8388608", false, "greatest size of one event of an agent; a larger one fails its run, unless it is a tool's result",

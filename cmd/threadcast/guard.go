@@ -5,20 +5,18 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 )
 
 // guard keeps away what a website, opened in a browser on this machine, could do to a server that asks nobody to log in:
-// requests that change something from pages of other origins, and pages whose name was pointed at this address
-// (DNS rebinding), which the browser takes for our own.
+// requests that change something from pages of other origins than those allowed, and pages whose name was pointed at this
+// address (DNS rebinding), which the browser takes for our own.
 func guard(next http.Handler, cfg config, log *slog.Logger) http.Handler {
 	g := &refusals{log: log, told: map[string]bool{}}
-	cross := http.NewCrossOriginProtection()
-	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		g.refuse(w, "a page from "+r.Header.Get("Origin")+" asked",
-			"Pages from other origins cannot change anything here. Serve the page from this origin, or through a proxy.")
-	}))
-	next = cross.Handler(next)
+	if !slices.Contains(cfg.Web.Origins, "*") {
+		next = sameOrigin(next, cfg, g)
+	}
 	if cfg.Insecure {
 		return next
 	}
@@ -35,6 +33,19 @@ func guard(next http.Handler, cfg config, log *slog.Logger) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// sameOrigin refuses requests that change something from pages of origins that are not allowed.
+func sameOrigin(next http.Handler, cfg config, g *refusals) http.Handler {
+	cross := http.NewCrossOriginProtection()
+	for _, origin := range cfg.Web.Origins {
+		_ = cross.AddTrustedOrigin(origin) // it was checked
+	}
+	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g.refuse(w, "a page from "+r.Header.Get("Origin")+" asked", "Pages from other origins cannot change anything here. "+
+			"Serve the page from this origin, or through a proxy, or allow its origin with --allow-origin.")
+	}))
+	return cross.Handler(next)
 }
 
 func trimBrackets(host string) string {

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"github.com/threadcast/threadcast/web"
 )
 
 func TestGuard(t *testing.T) {
@@ -26,13 +28,15 @@ func TestGuard(t *testing.T) {
 		"no name":                     {"GET", "", "", "", false, 403},
 		"any name when insecure":      {"GET", "chat.example", "", "", true, 200},
 		"foreign page posts":          {"POST", "127.0.0.1:8080", "http://evil.example", "cross-site", false, 403},
-		"foreign page deletes":        {"DELETE", "localhost:8080", "http://localhost:3000", "same-site", false, 403},
+		"foreign page deletes":        {"DELETE", "localhost:8080", "http://localhost:4000", "same-site", false, 403},
 		"foreign page when insecure":  {"POST", "chat.example", "http://evil.example", "cross-site", true, 403},
+		"page that is allowed":        {"POST", "127.0.0.1:8080", "http://localhost:3000", "cross-site", false, 200},
+		"allowed page of a bad name":  {"POST", "evil.example", "http://localhost:3000", "cross-site", false, 403},
 	}
 	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			h := guard(ok, config{Listen: "127.0.0.1:8080", Insecure: tt.insecure}, slog.New(slog.DiscardHandler))
+			h := guard(ok, config{Listen: "127.0.0.1:8080", Insecure: tt.insecure, Web: web.Config{Origins: []string{"http://localhost:3000"}}}, slog.New(slog.DiscardHandler))
 			r := httptest.NewRequest(tt.method, "/api/threads", nil)
 			r.Host = tt.host
 			r.Header.Set("Origin", tt.origin)
@@ -47,5 +51,20 @@ func TestGuard(t *testing.T) {
 				t.Errorf("got %s", w.Body)
 			}
 		})
+	}
+}
+
+func TestGuardLetsAllPagesInIfItIsTold(t *testing.T) {
+	ok := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	h := guard(ok, config{Listen: "127.0.0.1:8080", Web: web.Config{Origins: []string{"*"}}}, slog.New(slog.DiscardHandler))
+	for host, want := range map[string]int{"127.0.0.1:8080": 200, "evil.example": 403} {
+		r := httptest.NewRequest("POST", "/api/threads", nil)
+		r.Host = host
+		r.Header.Set("Origin", "http://evil.example")
+		r.Header.Set("Sec-Fetch-Site", "cross-site")
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("%s: got %d, want %d", host, w.Code, want)
+		}
 	}
 }

@@ -35,6 +35,7 @@ var (
 	_ runner.Records = (*history.History)(nil)
 	_ liveLog        = (*redislog.Log)(nil)
 	_ web.Runs       = (*runner.Runner)(nil)
+	_ web.Asker      = (*runner.Runner)(nil)
 	_ web.Directory  = (*history.History)(nil)
 )
 
@@ -97,6 +98,7 @@ func (a *app) open(ctx context.Context, env func(string) (string, bool)) (err er
 	}
 	live, past := a.stores.live, a.stores.past
 	a.hub = hub.New(live, past, hub.Config{Compact: runner.Compact, Damaged: damaged})
+	a.stores.lists(a.hub)
 	stores := runner.Stores{
 		Log: live, Heads: live, Leaser: live, Owners: live,
 		History: past, Records: past, Backlog: past, Line: past, Story: past, Results: past, Board: a.stores.board(a.hub),
@@ -106,7 +108,11 @@ func (a *app) open(ctx context.Context, env func(string) (string, bool)) (err er
 	a.runner = runner.New(stores, a.agents.byID, a.agents.list[0].ID, run)
 	parts := web.Parts{
 		Hub: a.hub, Runs: a.runner, Directory: past, Agents: a.agents.list,
-		NoPage: []byte(static.NotBuilt), Ready: a.ready,
+		NoPage: []byte(static.NotBuilt), Ready: a.ready, Asker: a.runner,
+		Identify: identify(a.cfg.UserHeader),
+	}
+	if parts.Secret, err = past.Secret(ctx); err != nil {
+		return err
 	}
 	if a.stores.shared != nil {
 		parts.Tickets = a.stores.shared.Tickets()
@@ -114,10 +120,9 @@ func (a *app) open(ctx context.Context, env func(string) (string, bool)) (err er
 	if page, built := static.FS(); built {
 		parts.Page = page
 	}
-	a.web = web.New(parts, web.Config{
-		MaxFrame: int64(a.cfg.MaxFrame), Ping: a.cfg.Ping, Pong: a.cfg.Ping,
-		WriteTimeout: a.cfg.WriteTimeout, Logger: a.log,
-	})
+	site := a.cfg.Web
+	site.MaxFrame, site.Pong, site.KeepAlive, site.Logger = int64(a.cfg.MaxFrame), site.Ping, min(site.Ping, 15*time.Second), a.log
+	a.web = web.New(parts, site)
 	return a.reclaim(ctx)
 }
 

@@ -15,13 +15,13 @@ import (
 // already stays as it is, but for what it replaces. [thread.ErrQueueFull] if limit of them wait and it is not Front; a
 // [thread.AnsweredError] if an answer comes too late; [thread.ErrRunIDUsed] if the thread has a run of that id; [thread.ErrNotFound] if there is no such thread;
 // [thread.ErrBadInput] if an id is not one, or the input is not JSON in UTF-8.
-func (h *History) Enqueue(ctx context.Context, q thread.Queued, limit int) (thread.Queued, error) {
+func (h line) Enqueue(ctx context.Context, q thread.Queued, limit int) (thread.Queued, error) {
 	err := checkStart(thread.Run{Thread: q.Thread, ID: q.RunID, Input: q.Input})
 	if err == nil {
-		err = h.write(ctx, func(tx *gorm.DB) error {
-			made, err := enqueue(tx, q, limit, millis(h.now()))
+		err = h.alter(ctx, func(tx *gorm.DB, made *changes) error {
+			placed, err := enqueue(made, q, limit)
 			if err == nil {
-				q = made
+				q = placed
 			}
 			return err
 		})
@@ -32,7 +32,8 @@ func (h *History) Enqueue(ctx context.Context, q thread.Queued, limit int) (thre
 	return q, nil
 }
 
-func enqueue(tx *gorm.DB, q thread.Queued, limit int, now int64) (thread.Queued, error) {
+func enqueue(made *changes, q thread.Queued, limit int) (thread.Queued, error) {
+	tx, now := made.tx, millis(made.h.now())
 	t, err := lockThread(tx, q.Thread)
 	if err != nil {
 		return q, err
@@ -77,7 +78,10 @@ func enqueue(tx *gorm.DB, q thread.Queued, limit int, now int64) (thread.Queued,
 	if q.Front {
 		row.Front = 1
 	}
-	return q, tx.Create(&row).Error
+	if err := tx.Create(&row).Error; err != nil {
+		return q, err
+	}
+	return q, made.queue(t)
 }
 
 // queued are the requests that wait on a thread, in order, without their inputs.
@@ -104,7 +108,7 @@ func (r QueuedRun) queued() thread.Queued {
 }
 
 // Queue returns the requests that wait on a thread, the next one first, without their inputs.
-func (h *History) Queue(ctx context.Context, id thread.ID) ([]thread.Queued, error) {
+func (h line) Queue(ctx context.Context, id thread.ID) ([]thread.Queued, error) {
 	list, err := queued(h.read(ctx), id)
 	if err != nil {
 		return nil, fmt.Errorf("list the queue of thread %q: %w", id, meaning(ctx, err))
@@ -113,7 +117,7 @@ func (h *History) Queue(ctx context.Context, id thread.ID) ([]thread.Queued, err
 }
 
 // NextQueued returns the request whose turn is next, or [thread.ErrNotFound].
-func (h *History) NextQueued(ctx context.Context, id thread.ID) (thread.Queued, error) {
+func (h line) NextQueued(ctx context.Context, id thread.ID) (thread.Queued, error) {
 	var row QueuedRun
 	if err := h.read(ctx).Where("thread_id = ?", Text(id)).Order("front DESC, id").Take(&row).Error; err != nil {
 		return thread.Queued{}, fmt.Errorf("find the next of the queue of thread %q: %w", id, meaning(ctx, found(err)))
@@ -124,7 +128,7 @@ func (h *History) NextQueued(ctx context.Context, id thread.ID) (thread.Queued, 
 }
 
 // IdleQueues returns up to limit threads on which requests wait while no run is active.
-func (h *History) IdleQueues(ctx context.Context, limit int) ([]thread.ID, error) {
+func (h line) IdleQueues(ctx context.Context, limit int) ([]thread.ID, error) {
 	var ids []Text
 	err := h.read(ctx).Model(&QueuedRun{}).
 		Where("NOT EXISTS (SELECT 1 FROM agent_runs WHERE agent_runs.thread_id = queued_runs.thread_id AND status = 'running')").
@@ -140,9 +144,10 @@ func (h *History) IdleQueues(ctx context.Context, limit int) ([]thread.ID, error
 }
 
 // Dequeue takes a request out of the queue before its turn, and gives back what it answers; [thread.ErrNotFound] if it does not wait.
-func (h *History) Dequeue(ctx context.Context, id thread.ID, run thread.RunID) error {
-	err := h.write(ctx, func(tx *gorm.DB) error {
-		if _, err := lockThread(tx, id); err != nil {
+func (h line) Dequeue(ctx context.Context, id thread.ID, run thread.RunID) error {
+	err := h.alter(ctx, func(tx *gorm.DB, made *changes) error {
+		t, err := lockThread(tx, id)
+		if err != nil {
 			return err
 		}
 		gone := tx.Where("thread_id = ? AND run_id = ?", Text(id), Text(run)).Delete(&QueuedRun{})
@@ -152,7 +157,10 @@ func (h *History) Dequeue(ctx context.Context, id thread.ID, run thread.RunID) e
 		if gone.Error != nil {
 			return gone.Error
 		}
-		return tx.Where("thread_id = ? AND run_id = ?", Text(id), Text(run)).Delete(&ThreadAnswer{}).Error
+		if err := tx.Where("thread_id = ? AND run_id = ?", Text(id), Text(run)).Delete(&ThreadAnswer{}).Error; err != nil {
+			return err
+		}
+		return made.queue(t)
 	})
 	if err != nil {
 		return fmt.Errorf("take run %q out of the queue of thread %q: %w", run, id, err)
