@@ -159,13 +159,13 @@ func TestASilentStreamIsKeptAlive(t *testing.T) {
 
 func TestTheTimeoutsOfTheServerEndNoStream(t *testing.T) {
 	agent := agenttest.New(held(1))
-	short := 200 * time.Millisecond
+	short := 500 * time.Millisecond
 	s := open(t, plan{agent: agent, cfg: web.Config{KeepAlive: short / 2}, server: func(srv *http.Server) {
 		srv.ReadTimeout, srv.WriteTimeout = short, short
 	}})
 	stream := s.stream("POST", "/agui/demo", input("t", "r1"))
 	s.take(stream, 3)
-	for began := time.Now(); time.Since(began) < 4*short; {
+	for began := time.Now(); time.Since(began) < 3*short; {
 		if _, err := stream.Next(); err != nil {
 			t.Fatalf("after %s: %v", time.Since(began), err)
 		}
