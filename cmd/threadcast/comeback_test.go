@@ -88,7 +88,7 @@ func curl(t *testing.T, n int, last string, args ...string) (events []json.RawMe
 	if last != "" {
 		args = append(args, "-H", "Last-Event-ID: "+last)
 	}
-	cmd := exec.CommandContext(ctx, "curl", append([]string{"-sSN", "-f"}, args...)...)
+	cmd := exec.CommandContext(ctx, programPath(t, "curl"), append([]string{"-sSN", "-f"}, args...)...)
 	var complaints output
 	cmd.Stderr = &complaints
 	stdout, err := cmd.StdoutPipe()
@@ -97,7 +97,7 @@ func curl(t *testing.T, n int, last string, args ...string) (events []json.RawMe
 	}
 	endWithParent(cmd)
 	if err := cmd.Start(); err != nil {
-		t.Fatalf("this test needs curl: %v", err)
+		t.Fatal(err)
 	}
 	lines := bufio.NewReader(stdout)
 	var data, id string

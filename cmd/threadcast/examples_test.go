@@ -76,6 +76,9 @@ func TestExamples(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name == "curl" {
+				programPath(t, "curl")
+			}
 			dir := example(t, name, tt.packages)
 			printed := perform(t, dir, tt.env, append(tt.args, n.url)...)
 			thread := n.newest(name + "-")
