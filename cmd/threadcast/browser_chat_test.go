@@ -176,11 +176,12 @@ func (c *chat) awaitRunning(running bool) {
 	c.await(fmt.Sprintf("the chat is running: %t", running), fmt.Sprintf(`document.querySelector('[data-copilot-running="%t"]')`, running))
 }
 
-// awaitIdle waits until a question is shown and its run is over.
-func (c *chat) awaitIdle(question string) {
+// awaitAnswered waits until a question is shown, something after it, and the run is over.
+func (c *chat) awaitAnswered(question string) {
 	c.t.Helper()
-	c.await(question+" is answered", `[...document.querySelectorAll('[data-testid="copilot-user-message"]')].at(-1)?.innerText.trim() === `+
-		quote(question)+` && document.querySelector('[data-copilot-running="false"]')`)
+	c.await(question+" is shown", `[...document.querySelectorAll('[data-testid="copilot-user-message"]')].at(-1)?.innerText.trim() === `+quote(question))
+	c.await(question+" is answered", `document.querySelector('[data-copilot-running="false"]') && [...document.querySelectorAll(
+		'[data-testid="copilot-user-message"], [data-testid="copilot-assistant-message"]')].at(-1).dataset.testid === "copilot-assistant-message"`)
 }
 
 func (c *chat) awaitWords(n int) {

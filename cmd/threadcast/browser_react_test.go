@@ -227,7 +227,7 @@ func TestBrowserCopilotKitScreenshots(t *testing.T) {
 	shoot(c.tab, "copilotkit-welcome")
 	for _, word := range []string{"tool Lisbon", "code", "table"} {
 		c.write(word)
-		c.awaitIdle(word)
+		c.awaitAnswered(word)
 	}
 	shoot(c.tab, "copilotkit-answered")
 	c.write("long")
@@ -245,7 +245,7 @@ func TestBrowserCopilotKitScreenshots(t *testing.T) {
 	shoot(c.tab, "copilotkit-stopped")
 	other := s.visit("two")
 	other.write("fail")
-	other.awaitIdle("fail")
+	other.awaitAnswered("fail")
 	other.press("Rename", "one", "What it takes")
 	other.await("the list has the name", `document.querySelector('[data-thread="one"] a').innerText === "What it takes"`)
 	shoot(other.tab, "copilotkit-failed")

@@ -1,4 +1,4 @@
-import { StrictMode, useSyncExternalStore } from "react";
+import { StrictMode, useState, useSyncExternalStore } from "react";
 import { createRoot } from "react-dom/client";
 import { CopilotChat, CopilotKitProvider, useThreads, type Thread } from "@copilotkit/react-core/v2";
 import "@copilotkit/react-core/v2/styles.css";
@@ -22,11 +22,18 @@ function App() {
   return (
     <CopilotKitProvider runtimeUrl={runtimeUrl} agentId={agentId} enableInspector={false}>
       <ThreadList current={threadId} />
-      <main>
-        {/* The key gives each thread a chat of its own; without it a draft would wander from one to the next. */}
-        <CopilotChat key={threadId} threadId={threadId} />
-      </main>
+      <Chat key={threadId} threadId={threadId} />
     </CopilotKitProvider>
+  );
+}
+
+function Chat({ threadId }: { threadId: string }) {
+  const [failure, setFailure] = useState(""); // the chat itself does not show why a run failed
+  return (
+    <main>
+      {failure && <p role="alert">{failure} <button onClick={() => setFailure("")}>OK</button></p>}
+      <CopilotChat threadId={threadId} onError={({ error }) => setFailure(error.message)} />
+    </main>
   );
 }
 
