@@ -19,35 +19,32 @@ const onAddressChange = (changed: () => void) => {
 
 function App() {
   const threadId = useSyncExternalStore(onAddressChange, opened);
-  return (
-    <CopilotKitProvider runtimeUrl={runtimeUrl} agentId={agentId} enableInspector={false}>
-      <ThreadList current={threadId} />
-      <Chat key={threadId} threadId={threadId} />
-    </CopilotKitProvider>
-  );
-}
-
-function Chat({ threadId }: { threadId: string }) {
   const [failure, setFailure] = useState(""); // the chat itself does not show why a run failed
   return (
-    <main>
-      {failure && <p role="alert">{failure} <button onClick={() => setFailure("")}>OK</button></p>}
-      <CopilotChat threadId={threadId} onError={({ error }) => setFailure(error.message)} />
-    </main>
+    <CopilotKitProvider runtimeUrl={runtimeUrl} agentId={agentId} enableInspector={false}
+      onError={({ error }) => setFailure(error.message)}>
+      <ThreadList current={threadId} />
+      <main>
+        {failure && <p role="alert">{failure} <button onClick={() => setFailure("")}>OK</button></p>}
+        {/* The key gives each thread a chat of its own; without it a draft would wander from one to the next. */}
+        <CopilotChat key={threadId} threadId={threadId} />
+      </main>
+    </CopilotKitProvider>
   );
 }
 
 function ThreadList({ current }: { current: string }) {
   const { threads, isLoading, listError, renameThread, deleteThread } = useThreads({ agentId });
 
-  const rename = (thread: Thread) => {
+  // What goes wrong with these is in listError.
+  const rename = async (thread: Thread) => {
     const name = prompt("Name of this thread", thread.name ?? "");
-    if (name) void renameThread(thread.id, name);
+    if (name) await renameThread(thread.id, name).catch(() => {});
   };
   const remove = async (thread: Thread) => {
     if (!confirm(`Delete "${thread.name ?? "Untitled"}"?`)) return;
-    await deleteThread(thread.id);
-    if (thread.id === current) open(crypto.randomUUID());
+    const gone = await deleteThread(thread.id).then(() => true, () => false);
+    if (gone && thread.id === current) open(crypto.randomUUID());
   };
 
   return (
@@ -59,7 +56,7 @@ function ThreadList({ current }: { current: string }) {
         {threads.map((thread) => (
           <li key={thread.id} data-thread={thread.id} aria-current={thread.id === current}>
             <a href={`#${encodeURIComponent(thread.id)}`}>{thread.name ?? "Untitled"}</a>
-            <button title="Rename" onClick={() => rename(thread)}>✎</button>
+            <button title="Rename" onClick={() => void rename(thread)}>✎</button>
             <button title="Delete" onClick={() => void remove(thread)}>✕</button>
           </li>
         ))}
