@@ -101,7 +101,7 @@ $(E2E)/node_modules/.package-lock.json: $(E2E)/package-lock.json
 	@touch $@
 
 $(CHAT)/dist/index.html: $(wildcard $(CHAT)/*.ts* $(CHAT)/*.css $(CHAT)/*.json $(CHAT)/*.html) $(CHAT)/node_modules/.package-lock.json
-	cd $(CHAT) && npm run build --silent
+	cd $(CHAT) && npm run build --silent -- --logLevel warn
 
 $(CHAT)/node_modules/.package-lock.json: $(CHAT)/package-lock.json
 	cd $(CHAT) && npm ci --no-audit --no-fund --silent
