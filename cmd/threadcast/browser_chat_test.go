@@ -114,15 +114,15 @@ func (s *sightings) hear(event any) {
 	case *network.EventWebSocketCreated:
 		s.urls = append(s.urls, ev.URL)
 	case *runtime.EventExceptionThrown:
-		s.faults = append(s.faults, ev.ExceptionDetails.Text+" "+said([]*runtime.RemoteObject{ev.ExceptionDetails.Exception}))
+		s.faults = append(s.faults, ev.ExceptionDetails.Text+" "+written([]*runtime.RemoteObject{ev.ExceptionDetails.Exception}))
 	case *runtime.EventConsoleAPICalled:
 		if ev.Type == runtime.ConsoleAPICalledTypeError || ev.Type == runtime.ConsoleAPICalledTypeWarning {
-			s.faults = append(s.faults, fmt.Sprintf("console.%s: %s", ev.Type, said(ev.Args)))
+			s.faults = append(s.faults, fmt.Sprintf("console.%s: %s", ev.Type, written(ev.Args)))
 		}
 	}
 }
 
-func said(args []*runtime.RemoteObject) string {
+func written(args []*runtime.RemoteObject) string {
 	var words []string
 	for _, arg := range slices.DeleteFunc(args, func(arg *runtime.RemoteObject) bool { return arg == nil }) {
 		words = append(words, strings.Trim(string(arg.Value), `"`)+arg.Description)
