@@ -103,6 +103,7 @@ type sightings struct {
 	mu     sync.Mutex
 	urls   []string
 	faults []string
+	frames []string // of its sockets, the last ones; for who wonders why a test failed
 }
 
 func (s *sightings) hear(event any) {
@@ -113,6 +114,12 @@ func (s *sightings) hear(event any) {
 		s.urls = append(s.urls, ev.Request.URL)
 	case *network.EventWebSocketCreated:
 		s.urls = append(s.urls, ev.URL)
+	case *network.EventWebSocketFrameReceived:
+		s.frame("<", ev.RequestID, string(ev.Response.PayloadData))
+	case *network.EventWebSocketFrameSent:
+		s.frame(">", ev.RequestID, string(ev.Response.PayloadData))
+	case *network.EventWebSocketClosed:
+		s.frame("x", ev.RequestID, "")
 	case *runtime.EventExceptionThrown:
 		s.faults = append(s.faults, ev.ExceptionDetails.Text+" "+written([]*runtime.RemoteObject{ev.ExceptionDetails.Exception}))
 	case *runtime.EventConsoleAPICalled:
@@ -120,6 +127,11 @@ func (s *sightings) hear(event any) {
 			s.faults = append(s.faults, fmt.Sprintf("console.%s: %s", ev.Type, written(ev.Args)))
 		}
 	}
+}
+
+func (s *sightings) frame(way string, socket network.RequestID, text string) {
+	s.frames = append(s.frames, fmt.Sprintf("%s %s %.300s", way, socket, text))
+	s.frames = s.frames[max(0, len(s.frames)-40):]
 }
 
 func written(args []*runtime.RemoteObject) string {
@@ -144,6 +156,11 @@ func (s *story) visit(thread string) *chat {
 	s.Helper()
 	seen := &sightings{}
 	c := &chat{tab: s.window(chromedp.WithListener(seen.hear)), seen: seen}
+	s.Cleanup(func() {
+		if s.Failed() {
+			s.Logf("the window of %s saw\n%s", thread, strings.Join(seen.frames, "\n"))
+		}
+	})
 	c.do("open "+thread, chromedp.Navigate(s.page.url+"/#"+thread), chromedp.WaitVisible(textarea))
 	return c
 }
