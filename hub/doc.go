@@ -9,4 +9,7 @@
 // run is finished. Because the cursor is one total order over all three there is no hand-over between
 // them, and a slow reader costs no memory. The hub knows nothing of AG-UI: it carries bytes, and is told in its
 // [Config] how to compact them.
+//
+// Beside the threads, the hub hands out the changes of lists of threads: a [ListSubscription] follows those of one user,
+// which [Hub.Listed] is told of. What waits for a slow reader there is bounded.
 package hub

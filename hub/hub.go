@@ -54,6 +54,8 @@ type Hub struct {
 	feeds  map[thread.ID]*feed
 	closed bool
 	tails  sync.WaitGroup
+
+	lists lists
 }
 
 // New returns a hub over a live log and a history. It starts nothing.
@@ -219,5 +221,6 @@ func (h *Hub) Close() {
 		f.cancel()
 	}
 	h.mu.Unlock()
+	h.lists.close()
 	h.tails.Wait()
 }

@@ -198,6 +198,7 @@ func (r acceptor) start(ctx context.Context, lease thread.Lease, o order) (run t
 	run = thread.Run{
 		Thread: o.Thread, ID: o.RunID, Agent: o.Agent, Parent: o.in.ParentRunID, Messages: o.in.MessageIDs,
 		Owner: r.owner, Token: lease.Token, Title: o.in.Title(), Accepted: time.Now(), Queued: o.queue, Follows: o.last,
+		User: o.User,
 	}
 	if err := r.discardFor(ctx, o); err != nil {
 		return run, nil, err

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -80,26 +79,6 @@ func limit(c echo.Context, normal, most int) (int, error) {
 	return n, nil
 }
 
-func (s *Server) listThreads(c echo.Context) error {
-	n, err := limit(c, 50, 200)
-	if err != nil {
-		return err
-	}
-	threads, next, err := s.Directory.Threads(c.Request().Context(), thread.Page{Before: c.QueryParam("before"), Limit: n})
-	if err != nil {
-		return err
-	}
-	views := make([]threadView, len(threads))
-	for i, t := range threads {
-		views[i] = viewOf(t)
-	}
-	var more *string
-	if next != "" {
-		more = &next
-	}
-	return c.JSON(http.StatusOK, map[string]any{"threads": views, "next": more})
-}
-
 // getThread answers with a thread's status and its latest runs.
 func (s *Server) getThread(c echo.Context) error {
 	t, err := s.known(c)
@@ -138,20 +117,6 @@ func (s *Server) getThread(c echo.Context) error {
 		Status statusReply `json:"status"`
 		Runs   []runView   `json:"runs"`
 	}{view, replyOf(st), views})
-}
-
-func (s *Server) deleteThread(c echo.Context) error {
-	id, err := threadID(c)
-	if err != nil {
-		return err
-	}
-	// A deletion that has begun is carried out, whether its client waits or not.
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(c.Request().Context()), stopTimeout, thread.ErrUnavailable)
-	defer cancel()
-	if err := s.Runs.Delete(ctx, id, callerOf(c).name()); err != nil {
-		return absent(id, err)
-	}
-	return c.NoContent(http.StatusNoContent)
 }
 
 // getResult answers with the content of a TOOL_CALL_RESULT that was kept apart, as the agent sent it.

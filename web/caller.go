@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"net"
 	"net/http"
 
@@ -8,6 +9,9 @@ import (
 
 	"github.com/threadcast/threadcast/persistence/thread"
 )
+
+// ErrUnidentified is what [Parts.Identify] returns, wrapped, for a request that does not say who makes it.
+var ErrUnidentified = errors.New("nobody is known to call")
 
 // caller is who makes a request, or holds a socket.
 type caller struct {

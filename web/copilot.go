@@ -24,6 +24,9 @@ type copilot struct {
 // registerCopilot adds the routes of both modes.
 func (s *Server) registerCopilot(e *echo.Echo, around ...echo.MiddlewareFunc) {
 	for _, k := range []copilot{{s, s.cfg.CopilotPath, false}, {s, s.cfg.CopilotPath + "-sse", true}} {
+		add := func(methods []string, path string, handle echo.HandlerFunc) {
+			s.route(e, methods, k.base+path, handle, append([]echo.MiddlewareFunc{spoken}, around...)...)
+		}
 		post := []string{http.MethodPost}
 		for _, route := range []struct {
 			methods []string
@@ -39,8 +42,9 @@ func (s *Server) registerCopilot(e *echo.Echo, around ...echo.MiddlewareFunc) {
 			{post, "", k.single},
 			{post, "/", k.single},
 		} {
-			s.route(e, route.methods, k.base+route.path, route.handle, append([]echo.MiddlewareFunc{spoken}, around...)...)
+			add(route.methods, route.path, route.handle)
 		}
+		k.threads(add)
 	}
 }
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -55,6 +56,9 @@ type pass struct {
 func (p *pass) memberOf(ch *channel) member {
 	if p.pipeline != nil && ch.topic == "thread:"+string(p.Thread) {
 		return &pipe{channel: ch, pipeline: p.pipeline}
+	}
+	if code, ok := strings.CutPrefix(ch.topic, topicMetadata); ok && p.Kind == ticketList && !strings.Contains(code, ":") {
+		return newMetadata(ch, code)
 	}
 	return nil
 }

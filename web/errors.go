@@ -57,6 +57,7 @@ var failures = []failure{
 	{errTooManyTopics, "too_many_topics", http.StatusTooManyRequests},
 	{errRateLimited, "rate_limited", http.StatusTooManyRequests},
 	{errForeign, "not_authorized", http.StatusForbidden},
+	{ErrUnidentified, "not_authenticated", http.StatusUnauthorized},
 	{errNoTicket, "not_authenticated", http.StatusUnauthorized},
 	{errTicket, "not_authorized", http.StatusForbidden},
 	{errTicketSpent, "not_authorized", http.StatusForbidden},
@@ -70,7 +71,7 @@ func (f failure) words(err error) string {
 	//nolint:errorlint // a row of the table is compared, not an error that happened
 	case thread.ErrQueueFull:
 		return f.err.Error()
-	case thread.ErrBadInput, thread.ErrBadCursor, thread.ErrTooLarge, thread.ErrNotFound:
+	case thread.ErrBadInput, thread.ErrBadCursor, thread.ErrTooLarge, thread.ErrNotFound, ErrUnidentified:
 		if _, detail, ok := strings.Cut(text, f.err.Error()+": "); ok {
 			return detail
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -99,6 +100,7 @@ func open(t *testing.T, p plan) *site {
 	}
 	s.past = past
 	s.hub = hub.New(p.log(s.live), past, p.hub)
+	past.Listen(s.hub.Listed)
 	stores := runner.Stores{Log: s.live, Heads: s.live, Leaser: s.live, Owners: s.live, History: past, Records: past, Backlog: past, Line: past, Story: past}
 	s.runner = runner.New(stores, map[string]runner.Agent{"demo": p.agent, "other": p.agent}, "demo", p.runner)
 	parts := web.Parts{
@@ -290,6 +292,12 @@ func (s *site) logged(id, cursor string) {
 // request sends an HTTP request and returns the answer with its body.
 func (s *site) request(method, path, body string) (*http.Response, string) {
 	s.Helper()
+	return s.requestWith(nil, method, path, body)
+}
+
+// requestWith is request with headers besides.
+func (s *site) requestWith(header http.Header, method, path, body string) (*http.Response, string) {
+	s.Helper()
 	client := &http.Client{
 		Transport:     &http.Transport{DialContext: s.dial, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -298,6 +306,7 @@ func (s *site) request(method, path, body string) (*http.Response, string) {
 	if err != nil {
 		s.Fatal(err)
 	}
+	maps.Copy(r.Header, header)
 	response, err := client.Do(r)
 	if err != nil {
 		s.Fatal(err)

@@ -34,6 +34,7 @@ func (s *Server) Register(e *echo.Echo) {
 		{reading, "/api/agents", s.listAgents},
 		{reading, "/api/threads", brief(s.listThreads)},
 		{reading, "/api/threads/:id", brief(s.getThread)},
+		{[]string{http.MethodPatch}, "/api/threads/:id", brief(s.patchThread)},
 		{[]string{http.MethodDelete}, "/api/threads/:id", s.deleteThread},
 		{reading, "/api/threads/:id/events", s.getEvents},
 		{reading, "/api/threads/:id/messages", s.getMessages},

@@ -34,13 +34,21 @@ type Runs interface {
 
 // Directory is what web needs of the history beyond what the hub reads.
 type Directory interface {
-	// Threads returns a page of threads, latest activity first, and where the next one begins.
+	// Threads returns a page of the threads of page.Owner, latest activity first, and where the next one begins.
 	Threads(ctx context.Context, page thread.Page) ([]thread.Thread, string, error)
 	// Runs returns up to limit runs with numbers greater than after, without their events, in order.
 	Runs(ctx context.Context, id thread.ID, after uint64, limit int) ([]thread.Run, error)
 	// Thread returns what is known of a thread, or [thread.ErrNotFound].
 	Thread(ctx context.Context, id thread.ID) (thread.Thread, error)
 	RunDirectory
+	ThreadEditor
+}
+
+// ThreadEditor changes how threads stand in lists.
+type ThreadEditor interface {
+	// Edit changes what edit says, and returns the thread as it is then. What is so already is no change. [thread.ErrNotFound]
+	// if there is no such thread; [thread.ErrBadInput] if it cannot have the name.
+	Edit(ctx context.Context, id thread.ID, edit thread.Edit) (thread.Thread, error)
 }
 
 // RunDirectory is what web needs of the history about one run.
@@ -119,10 +127,11 @@ func (c Config) withDefaults() Config {
 // Server serves sockets and HTTP. Mount it with [Server.Register] or use [Server.Handler]; end it with [Server.Drain].
 type Server struct {
 	Parts
-	cfg   Config
-	boot  string        // names this process in tickets that no other takes; else empty
-	views chan struct{} // holds one for each view that is being made
-	asked chan struct{} // holds one for each agent that is being asked
+	cfg       Config
+	boot      string // names this process in tickets that no other takes; else empty
+	following followedLists
+	views     chan struct{} // holds one for each view that is being made
+	asked     chan struct{} // holds one for each agent that is being asked
 
 	draining atomic.Bool
 	unready  atomic.Bool // what /readyz answered last

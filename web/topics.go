@@ -11,6 +11,9 @@ func (ss *session) memberOf(ch *channel) member {
 	if ss.pass != nil {
 		return ss.pass.memberOf(ch)
 	}
+	if ch.topic == topicUser {
+		return newLister(ch)
+	}
 	if id, ok := strings.CutPrefix(ch.topic, "thread:"); ok {
 		return &viewer{channel: ch, id: thread.ID(id)}
 	}

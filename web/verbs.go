@@ -65,7 +65,7 @@ func (s *Server) start(ctx context.Context, req thread.Request, by caller) (thre
 	if s.draining.Load() {
 		return thread.Accepted{}, thread.ErrDraining
 	}
-	req.By = by.name()
+	req.User, req.By = by.User, by.name()
 	return s.Runs.Run(ctx, req)
 }
 

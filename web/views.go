@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/threadcast/threadcast/persistence/thread"
@@ -10,15 +11,22 @@ import (
 type threadView struct {
 	ID       thread.ID     `json:"id"`
 	Title    string        `json:"title"`
+	Name     string        `json:"name"` // that it was given in place of the title; may be empty
 	State    string        `json:"state"`
 	RunID    *thread.RunID `json:"runId"`
 	AgentID  *string       `json:"agentId"`
 	Created  time.Time     `json:"created"`
 	Activity time.Time     `json:"activity"`
+	Archived bool          `json:"archived"`
+	Queued   int           `json:"queued"` // runs that wait for their turn
+	Revision uint64        `json:"revision"`
 }
 
 func viewOf(t thread.Thread) threadView {
-	v := threadView{ID: t.ID, Title: t.Title, State: "idle", Created: t.Created.UTC(), Activity: t.Activity.UTC()}
+	v := threadView{
+		ID: t.ID, Title: t.Title, Name: t.Name, State: "idle", Created: t.Created.UTC(), Activity: t.Activity.UTC(),
+		Archived: !t.Archived.IsZero(), Queued: t.Queued, Revision: t.Revision,
+	}
 	if t.Latest != nil {
 		v.RunID, v.AgentID = &t.Latest.ID, &t.Latest.Agent
 		v.State = "running"
@@ -27,6 +35,25 @@ func viewOf(t thread.Thread) threadView {
 		}
 	}
 	return v
+}
+
+// changeView is the payload that tells of a change of a thread.
+func changeView(c thread.Change) []byte {
+	var view any = viewOf(c.Thread)
+	if c.What == thread.Deleted {
+		view = struct {
+			ID       thread.ID `json:"id"`
+			Revision uint64    `json:"revision"`
+		}{c.Thread.ID, c.Thread.Revision}
+	}
+	text, err := json.Marshal(struct {
+		Change thread.Happening `json:"change"`
+		Thread any              `json:"thread"`
+	}{c.What, view})
+	if err != nil {
+		panic(err) // texts, times and numbers
+	}
+	return text
 }
 
 // runView is a run's particulars.

@@ -61,6 +61,10 @@ func (s *stores) redis(ctx context.Context, cfg config, log *slog.Logger) error 
 		live.Listen(h)
 		return live
 	}
+	s.lists = func(h *hub.Hub) {
+		live.ListenLists(h)
+		s.past.Listen(live.Listed)
+	}
 	s.where = append(s.where, withoutSecrets(cfg.Redis)+"  (live log and leases)")
 	risks, err := live.Check(ctx)
 	if err != nil {

@@ -33,6 +33,7 @@ type config struct {
 	LogLevel    slog.Level
 	LogFormat   string
 	Insecure    bool
+	UserHeader  string
 	Grace       time.Duration
 	MaxFrame    int
 	Web         web.Config    // Ping, WriteTimeout, CopilotPath, Origins and PublicURL of it
@@ -104,6 +105,10 @@ var settings = []setting{
 	{"copilotkit-path", "PATH", "/api/copilotkit", false,
 		"where CopilotKit's clients find this server; with -sse behind it for those that shall use server-sent events",
 		func(c *config, s string) error { c.Web.CopilotPath = s; return checkPath(s) }},
+	{"user-header", "NAME", "", false,
+		"the header in which a proxy in front says who is calling; a request without it is refused, and the proxy has to take away " +
+			"the one that a client sends; if not given, whoever calls is the same one user",
+		headerName},
 	{"log-level", "LEVEL", "info", false, "debug, info, warn or error",
 		func(c *config, s string) error {
 			if c.LogLevel.UnmarshalText([]byte(s)) != nil {

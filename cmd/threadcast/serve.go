@@ -98,6 +98,7 @@ func (a *app) open(ctx context.Context, env func(string) (string, bool)) (err er
 	}
 	live, past := a.stores.live, a.stores.past
 	a.hub = hub.New(live, past, hub.Config{Compact: runner.Compact, Damaged: damaged})
+	a.stores.lists(a.hub)
 	stores := runner.Stores{
 		Log: live, Heads: live, Leaser: live, Owners: live,
 		History: past, Records: past, Backlog: past, Line: past, Story: past, Results: past, Board: a.stores.board(a.hub),
@@ -108,6 +109,10 @@ func (a *app) open(ctx context.Context, env func(string) (string, bool)) (err er
 	parts := web.Parts{
 		Hub: a.hub, Runs: a.runner, Directory: past, Agents: a.agents.list,
 		NoPage: []byte(static.NotBuilt), Ready: a.ready, Asker: a.runner,
+		Identify: identify(a.cfg.UserHeader),
+	}
+	if parts.Secret, err = past.Secret(ctx); err != nil {
+		return err
 	}
 	if a.stores.shared != nil {
 		parts.Tickets = a.stores.shared.Tickets()

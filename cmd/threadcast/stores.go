@@ -30,9 +30,10 @@ type stores struct {
 	shared *redislog.Log // live, if that is in Redis
 	past   *history.History
 	board  func(*hub.Hub) runner.Board
-	mode   string   // for people: what kind of a node this is
-	where  []string // for people: what is kept where
-	risks  []string // for people: what puts runs at risk
+	lists  func(*hub.Hub) // has the hub told of what changes in lists
+	mode   string         // for people: what kind of a node this is
+	where  []string       // for people: what is kept where
+	risks  []string       // for people: what puts runs at risk
 	well   []func(context.Context) error
 	ends   []func() error
 }
@@ -59,6 +60,7 @@ func (s *stores) embedded(ctx context.Context, cfg config, log *slog.Logger) err
 	s.live, s.ends = live, append(s.ends, live.Close)
 	s.well = append(s.well, s.writes)
 	s.board = func(h *hub.Hub) runner.Board { return h }
+	s.lists = func(h *hub.Hub) { s.past.Listen(h.Listed) }
 	s.mode = "one node with one file"
 	s.where = []string{file.Path() + "  (live log, leases and history)"}
 	return nil

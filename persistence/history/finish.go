@@ -44,12 +44,15 @@ func (h *History) SaveRun(ctx context.Context, run thread.Run) error {
 	}
 	end, events, err := ending(run)
 	if err == nil {
-		err = h.write(ctx, func(tx *gorm.DB) error {
+		err = h.alter(ctx, func(tx *gorm.DB, made *changes) error {
 			t, row, err := fenced(tx, run)
 			if err != nil || row.Status == statusEnded {
 				return err
 			}
-			return saveRun(tx, t, row, savedRun{Run: run, ending: end, events: events})
+			if err := saveRun(tx, t, row, savedRun{Run: run, ending: end, events: events}); err != nil {
+				return err
+			}
+			return made.note(endedAs(end.Outcome), t.ID)
 		})
 	}
 	if err != nil {
@@ -144,7 +147,9 @@ func saveRun(tx *gorm.DB, t Thread, row AgentRun, run savedRun) error {
 	if err := tx.Model(&state).Select(columns).Updates(state).Error; err != nil {
 		return err
 	}
-	return tx.Model(&t).Update("activity_at", max(t.Activity, run.ending.EndedAt)).Error
+	t.Activity = max(t.Activity, run.ending.EndedAt)
+	t.Revision++
+	return tx.Model(&t).Select("activity_at", "revision").Updates(t).Error
 }
 
 // replacesPending tells whether the end of a run changes what waits for an answer on its thread: RUN_FINISHED

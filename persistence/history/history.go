@@ -8,11 +8,14 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/libtnb/sqlite"
 	"gorm.io/gorm"
 	"gorm.io/gorm/schema"
+
+	"github.com/threadcast/threadcast/persistence/thread"
 )
 
 // Options are the choices of a [History]. The zero value is fit for use.
@@ -53,6 +56,7 @@ type History struct {
 	patience time.Duration // how long a statement may take; without bound if zero
 
 	threadColumns string // what a threadRow selects
+	listener      atomic.Pointer[func(thread.Change)]
 }
 
 // New returns the history in db, for reading and writing, and brings its schema up to date. db is a Postgres
@@ -135,6 +139,11 @@ const (
 // write runs fn in a transaction of the writer, again if another writer was in its way: fn may be called more
 // than once, each time on a database that the time before left unchanged.
 func (h *History) write(ctx context.Context, fn func(tx *gorm.DB) error) error {
+	return h.writeThen(ctx, fn, func() {})
+}
+
+// writeThen is write, and calls then once the transaction is made, before another one begins if they share the writer.
+func (h *History) writeThen(ctx context.Context, fn func(tx *gorm.DB) error, then func()) error {
 	if h.turn != nil {
 		select {
 		case h.turn <- struct{}{}:
@@ -146,6 +155,7 @@ func (h *History) write(ctx context.Context, fn func(tx *gorm.DB) error) error {
 	for attempt := 1; ; attempt++ {
 		err := h.try(ctx, fn)
 		if err == nil {
+			then()
 			return nil
 		}
 		if attempt == attempts || !retryable(err) {

@@ -40,6 +40,11 @@ func (r threadRow) thread() thread.Thread {
 		Pending:  jsonBytes(r.Pending),
 		Calls:    jsonBytes(r.PendingCalls),
 		Queued:   r.Queued,
+		Owner:    thread.User(r.Owner),
+		Agent:    r.AgentID,
+		Name:     string(r.Name),
+		Archived: fromMillis(r.Archived),
+		Revision: r.Revision,
 	}
 	if r.Latest.ID != 0 {
 		run := r.Latest.run()
@@ -49,13 +54,26 @@ func (r threadRow) thread() thread.Thread {
 }
 
 // threads is where a look-up of threads begins: one statement brings all of each.
-func (h *History) threads(ctx context.Context) *gorm.DB {
-	return h.read(ctx).Table("threads").Select(h.threadColumns).
+func (h *History) threads(db *gorm.DB) *gorm.DB {
+	return db.Table("threads").Select(h.threadColumns).
 		Joins("LEFT JOIN run_state ON run_state.thread_id = threads.id").
 		Joins("LEFT JOIN agent_runs latest ON latest.thread_id = threads.id AND latest.number = threads.last_run")
 }
 
-// Threads returns a page of the threads that are not deleted, the one that was active last first, and where the
+// oneThread reads a thread, or returns [thread.ErrNotFound].
+func (h *History) oneThread(db *gorm.DB, id Text) (threadRow, error) {
+	var rows []threadRow
+	err := h.threads(db).Where("threads.id = ?", id).Find(&rows).Error
+	if err == nil && len(rows) == 0 {
+		err = thread.ErrNotFound
+	}
+	if err != nil {
+		return threadRow{}, err
+	}
+	return rows[0], nil
+}
+
+// Threads returns a page of the threads of page.Owner that are not deleted, the one that was active last first, and where the
 // next page begins; that is empty after the last page. A thread that becomes active between two pages moves to the
 // front; none is returned twice. [thread.ErrBadCursor] if page.Before is not what an earlier call returned.
 func (h *History) Threads(ctx context.Context, page ThreadsPage) ([]thread.Thread, string, error) {
@@ -64,7 +82,13 @@ func (h *History) Threads(ctx context.Context, page ThreadsPage) ([]thread.Threa
 		limit = defaultPage
 	}
 	limit = min(limit, maxPage)
-	query := h.threads(ctx).Where("threads.deleted_at = 0")
+	query := h.threads(h.read(ctx)).Where("threads.deleted_at = 0 AND threads.owner = ?", Text(page.Owner))
+	if page.Agent != "" {
+		query = query.Where("threads.agent_id = ?", messageKey(page.Agent))
+	}
+	if !page.Archived {
+		query = query.Where("threads.archived_at = 0")
+	}
 	if page.Before != "" {
 		activity, id, err := parsePosition(page.Before)
 		if err != nil {

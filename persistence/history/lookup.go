@@ -85,18 +85,14 @@ func unfinished(db *gorm.DB, id thread.ID, skip, limit int) ([]thread.Run, error
 // Thread returns what is known of a thread, deleted ones included; [thread.ErrNotFound] for one that never was. An
 // interrupt that the active run answers does not wait.
 func (h *History) Thread(ctx context.Context, id thread.ID) (thread.Thread, error) {
-	var rows []threadRow
-	err := h.threads(ctx).Where("threads.id = ?", Text(id)).Find(&rows).Error
-	if err == nil && len(rows) == 0 {
-		err = thread.ErrNotFound
-	}
+	row, err := h.oneThread(h.read(ctx), Text(id))
 	if err == nil {
-		err = h.withoutAnswered(ctx, &rows[0])
+		err = h.withoutAnswered(ctx, &row)
 	}
 	if err != nil {
 		return thread.Thread{}, fmt.Errorf("look up thread %q: %w", id, meaning(ctx, err))
 	}
-	return rows[0].thread(), nil
+	return row.thread(), nil
 }
 
 // fence refuses who has not got the greatest token of those that runs of the thread were written with.
@@ -109,13 +105,13 @@ func fence(tx *gorm.DB, lease thread.Lease) error {
 	return err
 }
 
-// DeleteThread removes a thread's runs and all else but its last run number, and marks it deleted; a run that
+// DeleteThread removes a thread's runs and all else but its last run number and its revision, and marks it deleted; a run that
 // is under way then finds no place to be saved. [thread.ErrNotFound] if there is no such thread, or it is deleted
 // already.
 // [thread.ErrLeaseLost] if it has a run with a greater token than the lease's.
 func (h *History) DeleteThread(ctx context.Context, lease thread.Lease) error {
 	id := lease.Thread
-	err := h.write(ctx, func(tx *gorm.DB) error {
+	err := h.alter(ctx, func(tx *gorm.DB, made *changes) error {
 		t, err := lockThread(tx, id)
 		if err != nil {
 			return err
@@ -131,7 +127,11 @@ func (h *History) DeleteThread(ctx context.Context, lease thread.Lease) error {
 				return err
 			}
 		}
-		return tx.Save(&Thread{ID: t.ID, LastRun: t.LastRun, Deleted: millis(h.now())}).Error
+		gone := Thread{ID: t.ID, LastRun: t.LastRun, Revision: t.Revision + 1, Deleted: millis(h.now())}
+		made.add(thread.Deleted, thread.Thread{
+			ID: id, LastRun: gone.LastRun, Revision: gone.Revision, Deleted: true, Owner: thread.User(t.Owner), Agent: t.AgentID,
+		})
+		return tx.Save(&gone).Error
 	})
 	if err != nil {
 		return fmt.Errorf("delete thread %q: %w", id, err)

@@ -79,14 +79,19 @@ type SchemaVersion struct {
 // TableName is the table of a [SchemaVersion].
 func (SchemaVersion) TableName() string { return "schema_version" }
 
-// Thread is a row of threads. The row of a deleted thread stays, with its last run number and nothing else.
+// Thread is a row of threads. The row of a deleted thread stays, with its last run number, its revision and nothing else.
 type Thread struct {
 	ID       Text `gorm:"primaryKey"`
 	LastRun  uint64
 	Title    Text
-	Created  int64 `gorm:"column:created_at"`  // Unix milliseconds
-	Activity int64 `gorm:"column:activity_at"` // Unix milliseconds
-	Deleted  int64 `gorm:"column:deleted_at"`  // Unix milliseconds; 0 if it is not deleted
+	Created  int64  `gorm:"column:created_at"`  // Unix milliseconds
+	Activity int64  `gorm:"column:activity_at"` // Unix milliseconds
+	Deleted  int64  `gorm:"column:deleted_at"`  // Unix milliseconds; 0 if it is not deleted
+	Owner    Text   // the user who began it
+	AgentID  string // what messageKey makes of the agent of its first run
+	Name     Text
+	Archived int64  `gorm:"column:archived_at"` // Unix milliseconds; 0 if it is not archived
+	Revision uint64 // grows with each change of what lists show of it
 }
 
 // TableName is the table of a [Thread].
@@ -126,7 +131,8 @@ func (RunResult) TableName() string { return "run_results" }
 
 // Installation is the one row that tells this database from all others.
 type Installation struct {
-	ID Text `gorm:"primaryKey"`
+	ID     Text   `gorm:"primaryKey"`
+	Secret string // 32 bytes in hexadecimal digits
 }
 
 // TableName is the name of the table.

@@ -35,8 +35,9 @@ func recordedPostgres(t *testing.T) (*History, *sql.DB, *recorder) {
 // crowd fills a database with so much that its planner has reason to use the indexes: 20,000 threads of two runs each,
 // some of which are running or wait in a queue.
 var crowd = []string{
-	`INSERT INTO threads (id, last_run, title, created_at, activity_at, deleted_at)
-		SELECT 'x' || n, 2, 'title', n, n, CASE WHEN n % 10 = 0 THEN 1 ELSE 0 END FROM generate_series(1, 20000) n`,
+	`INSERT INTO threads (id, last_run, title, created_at, activity_at, deleted_at, archived_at, owner, agent_id)
+		SELECT 'x' || n, 2, 'title', n, n, CASE WHEN n % 10 = 0 THEN 1 ELSE 0 END, CASE WHEN n % 3 = 0 THEN n ELSE 0 END,
+		CASE WHEN n % 2 = 0 THEN 'u' ELSE '' END, 'a' || (n % 50) FROM generate_series(1, 20000) n`,
 	`INSERT INTO agent_runs (thread_id, run_id, number, token, created_at, version, status, input, events)
 		SELECT 'x' || n, 'r' || k, k, 1, n, 1, CASE WHEN k = 2 AND n % 200 = 0 THEN 'running' ELSE 'ended' END, '{}', '[]'
 		FROM generate_series(1, 20000) n, generate_series(1, 2) k`,

@@ -48,6 +48,7 @@ func recorded(t *testing.T) (*History, *sql.DB, *recorder) {
 func exercise(t *testing.T, h *History) {
 	t.Helper()
 	ctx := t.Context()
+	h.Listen(func(thread.Change) {})
 	run, err := h.StartRun(ctx, thread.Run{Thread: "t", ID: "r", Messages: []string{"m"}, Input: []byte("{}"), Accepted: time.UnixMilli(1)})
 	if err != nil {
 		t.Fatal(err)
@@ -70,6 +71,9 @@ func exercise(t *testing.T, h *History) {
 	_, look := h.Thread(ctx, "t")
 	_, _, first := h.Threads(ctx, ThreadsPage{})
 	_, _, second := h.Threads(ctx, ThreadsPage{Before: position(Thread{ID: "u", Activity: 5})})
+	_, _, agent := h.Threads(ctx, ThreadsPage{Owner: "u", Agent: "a4", Before: position(Thread{ID: "u", Activity: 5})})
+	_, _, whole := h.Threads(ctx, ThreadsPage{Archived: true})
+	_, edit := h.Edit(ctx, "t", thread.Edit{Name: new("name"), Archived: new(true)})
 	_, runs := h.Runs(ctx, "t", 0, 10)
 	answers := []thread.Answer{{Kind: thread.AnswerInterrupt, ID: "i"}, {Kind: thread.AnswerCall, ID: "k"}}
 	again, err := h.StartRun(ctx, thread.Run{Thread: "t", ID: "r2", Answers: answers})
@@ -80,7 +84,7 @@ func exercise(t *testing.T, h *History) {
 	saveAgain := h.SaveRun(ctx, again)
 	answered := h.Answered(ctx, "t", answers[:1])
 	discard := h.Discard(ctx, "t", "r", []string{"m"})
-	for i, err := range []error{enqueue, queue, nextQueued, idle, dequeue, saveAgain, answered, discard, known, all, one, take, save, find, next, look, first, second, runs, h.DeleteThread(ctx, historytest.Holding("t"))} {
+	for i, err := range []error{enqueue, queue, nextQueued, idle, dequeue, saveAgain, answered, discard, known, all, one, take, save, find, next, look, first, second, agent, whole, edit, runs, h.DeleteThread(ctx, historytest.Holding("t"))} {
 		if err != nil {
 			t.Fatalf("call %d: %v", i, err)
 		}

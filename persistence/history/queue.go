@@ -18,10 +18,10 @@ import (
 func (h *History) Enqueue(ctx context.Context, q thread.Queued, limit int) (thread.Queued, error) {
 	err := checkStart(thread.Run{Thread: q.Thread, ID: q.RunID, Input: q.Input})
 	if err == nil {
-		err = h.write(ctx, func(tx *gorm.DB) error {
-			made, err := enqueue(tx, q, limit, millis(h.now()))
+		err = h.alter(ctx, func(tx *gorm.DB, made *changes) error {
+			placed, err := enqueue(made, q, limit)
 			if err == nil {
-				q = made
+				q = placed
 			}
 			return err
 		})
@@ -32,7 +32,8 @@ func (h *History) Enqueue(ctx context.Context, q thread.Queued, limit int) (thre
 	return q, nil
 }
 
-func enqueue(tx *gorm.DB, q thread.Queued, limit int, now int64) (thread.Queued, error) {
+func enqueue(made *changes, q thread.Queued, limit int) (thread.Queued, error) {
+	tx, now := made.tx, millis(made.h.now())
 	t, err := lockThread(tx, q.Thread)
 	if err != nil {
 		return q, err
@@ -77,7 +78,10 @@ func enqueue(tx *gorm.DB, q thread.Queued, limit int, now int64) (thread.Queued,
 	if q.Front {
 		row.Front = 1
 	}
-	return q, tx.Create(&row).Error
+	if err := tx.Create(&row).Error; err != nil {
+		return q, err
+	}
+	return q, made.queue(t)
 }
 
 // queued are the requests that wait on a thread, in order, without their inputs.
@@ -141,8 +145,9 @@ func (h *History) IdleQueues(ctx context.Context, limit int) ([]thread.ID, error
 
 // Dequeue takes a request out of the queue before its turn, and gives back what it answers; [thread.ErrNotFound] if it does not wait.
 func (h *History) Dequeue(ctx context.Context, id thread.ID, run thread.RunID) error {
-	err := h.write(ctx, func(tx *gorm.DB) error {
-		if _, err := lockThread(tx, id); err != nil {
+	err := h.alter(ctx, func(tx *gorm.DB, made *changes) error {
+		t, err := lockThread(tx, id)
+		if err != nil {
 			return err
 		}
 		gone := tx.Where("thread_id = ? AND run_id = ?", Text(id), Text(run)).Delete(&QueuedRun{})
@@ -152,7 +157,10 @@ func (h *History) Dequeue(ctx context.Context, id thread.ID, run thread.RunID) e
 		if gone.Error != nil {
 			return gone.Error
 		}
-		return tx.Where("thread_id = ? AND run_id = ?", Text(id), Text(run)).Delete(&ThreadAnswer{}).Error
+		if err := tx.Where("thread_id = ? AND run_id = ?", Text(id), Text(run)).Delete(&ThreadAnswer{}).Error; err != nil {
+			return err
+		}
+		return made.queue(t)
 	})
 	if err != nil {
 		return fmt.Errorf("take run %q out of the queue of thread %q: %w", run, id, err)

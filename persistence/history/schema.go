@@ -37,6 +37,27 @@ var migrations = []migration{
 	}, postgres: []string{
 		createInstallation, `INSERT INTO installation (id) VALUES (gen_random_uuid()::text)`,
 	}},
+	{version: 6, statements: append(alterThreads6,
+		`UPDATE installation SET secret = lower(hex(randomblob(32)))`,
+	), postgres: append(alterThreads6,
+		`UPDATE installation SET secret = replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', '')`,
+	)},
+}
+
+// alterThreads6 makes lists of the threads of one user. Their indexes hold whether a thread is archived, so that
+// those that are can be passed over without a look at them.
+var alterThreads6 = []string{
+	`ALTER TABLE threads ADD COLUMN owner text NOT NULL DEFAULT ''`,
+	`ALTER TABLE threads ADD COLUMN agent_id text NOT NULL DEFAULT ''`,
+	`ALTER TABLE threads ADD COLUMN name text NOT NULL DEFAULT ''`,
+	`ALTER TABLE threads ADD COLUMN archived_at {int} NOT NULL DEFAULT 0`,
+	`ALTER TABLE threads ADD COLUMN revision {int} NOT NULL DEFAULT 0`,
+	`UPDATE threads SET agent_id = COALESCE((SELECT substr(agent_id, 1, 256) FROM agent_runs
+		WHERE agent_runs.thread_id = threads.id ORDER BY number LIMIT 1), '')`,
+	`DROP INDEX idx_threads_activity`,
+	`CREATE INDEX idx_threads_owner ON threads (owner, activity_at DESC, id DESC, archived_at) WHERE deleted_at = 0`,
+	`CREATE INDEX idx_threads_agent ON threads (owner, agent_id, activity_at DESC, id DESC, archived_at) WHERE deleted_at = 0`,
+	`ALTER TABLE installation ADD COLUMN secret text NOT NULL DEFAULT ''`,
 }
 
 const (

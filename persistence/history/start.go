@@ -25,8 +25,8 @@ func (h *History) StartRun(ctx context.Context, run thread.Run) (thread.Run, err
 	run.Accepted = fromMillis(millis(run.Accepted))
 	err := checkStart(run)
 	if err == nil {
-		err = h.write(ctx, func(tx *gorm.DB) error {
-			started, err := startRun(tx, run)
+		err = h.alter(ctx, func(tx *gorm.DB, made *changes) error {
+			started, err := startRun(tx, run, made)
 			run.Number, run.Previous = started.Number, thread.RunID(started.PreviousRunID)
 			return err
 		})
@@ -44,6 +44,11 @@ func checkStart(run thread.Run) error {
 	if err := thread.CheckID("run id", string(run.ID)); err != nil {
 		return err
 	}
+	if run.User != "" {
+		if err := thread.CheckID("user", string(run.User)); err != nil {
+			return err
+		}
+	}
 	if len(run.Input) == 0 {
 		return nil
 	}
@@ -53,8 +58,8 @@ func checkStart(run thread.Run) error {
 	return nil
 }
 
-func startRun(tx *gorm.DB, run thread.Run) (Particulars, error) {
-	t, err := openThread(tx, run)
+func startRun(tx *gorm.DB, run thread.Run, made *changes) (Particulars, error) {
+	t, what, err := openThread(tx, run)
 	if err != nil {
 		return Particulars{}, err
 	}
@@ -87,10 +92,14 @@ func startRun(tx *gorm.DB, run thread.Run) (Particulars, error) {
 		t.Title = Text(run.Title)
 	}
 	t.Activity = max(t.Activity, row.Accepted)
+	t.Revision++
 	if err := tx.Save(&t).Error; err != nil {
 		return Particulars{}, err
 	}
-	return row.Particulars, beginState(tx, row.Particulars)
+	if err := beginState(tx, row.Particulars); err != nil {
+		return Particulars{}, err
+	}
+	return row.Particulars, made.note(what, t.ID)
 }
 
 func newRow(run thread.Run) AgentRun {
@@ -111,19 +120,24 @@ func newRow(run thread.Run) AgentRun {
 }
 
 // openThread locks the thread's row and returns it, fit for a new run: created if it was not there, created anew
-// if it was deleted.
-func openThread(tx *gorm.DB, run thread.Run) (Thread, error) {
+// if it was deleted; and what the run is in a list.
+func openThread(tx *gorm.DB, run thread.Run) (Thread, thread.Happening, error) {
 	accepted := millis(run.Accepted)
-	fresh := Thread{ID: Text(run.Thread), Created: accepted, Activity: accepted}
+	fresh := Thread{
+		ID: Text(run.Thread), Created: accepted, Activity: accepted, Owner: Text(run.User), AgentID: messageKey(run.Agent),
+	}
 	if err := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&fresh).Error; err != nil {
-		return Thread{}, err
+		return Thread{}, "", err
 	}
 	t, err := lockThread(tx, run.Thread)
-	if err == nil && t.Deleted != 0 {
-		fresh.LastRun = t.LastRun
-		return fresh, nil
+	switch {
+	case err == nil && t.Deleted != 0:
+		fresh.LastRun, fresh.Revision = t.LastRun, t.Revision
+		return fresh, thread.Created, nil
+	case t.LastRun == 0:
+		return t, thread.Created, err
 	}
-	return t, err
+	return t, thread.Running, err
 }
 
 // lockThread returns the thread's row, and lets no other writer at it before the transaction ends. SQLite has

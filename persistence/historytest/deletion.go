@@ -7,14 +7,14 @@ import (
 )
 
 func testDeletion(b *bench) {
-	b.run("nothing is left but the last run number", func(b *bench) {
+	b.run("nothing is left but the last run number and the revision", func(b *bench) {
 		run := newRun("t", "r1")
 		run.Title, run.Messages = "secret", []string{"m1"}
 		b.complete(run, `{"n":1}`)
 		b.complete(newRun("t", "r2"))
 		b.complete(newRun("u", "r1"), `{"n":2}`)
 		b.delete("t")
-		b.same("tombstone", thread.Thread{ID: "t", LastRun: 2, Deleted: true}, b.thread("t"))
+		b.same("tombstone", thread.Thread{ID: "t", LastRun: 2, Deleted: true, Revision: 5}, b.thread("t"))
 		_, err := b.NextRun(b.Context(), "t", 0)
 		b.want(thread.ErrNotFound, err)
 		_, err = b.FindRun(b.Context(), "t", "r1")

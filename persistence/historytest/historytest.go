@@ -56,6 +56,13 @@ type Results interface {
 	Result(ctx context.Context, id thread.ID, run thread.RunID, place int) (thread.Result, error)
 }
 
+// Directory is the HTTP API's way to change how threads stand in lists, and to hear of what changes there.
+type Directory interface {
+	Edit(ctx context.Context, id thread.ID, edit thread.Edit) (thread.Thread, error)
+	Listen(fn func(thread.Change))
+	Secret(ctx context.Context) ([]byte, error)
+}
+
 // Breaker does to stored rows what no program should: the driver's test supplies it.
 type Breaker interface {
 	// Damage cuts off a part of the stored events of a finished run.
@@ -74,6 +81,7 @@ type History interface {
 	Line
 	Story
 	Results
+	Directory
 	Breaker
 }
 
@@ -93,6 +101,10 @@ func Run(t *testing.T, open func(t *testing.T) History) {
 		{"messages", testMessages},
 		{"lossless", testLossless},
 		{"threads", testThreads},
+		{"owners", testOwners},
+		{"edit", testEdit},
+		{"changes", testChanges},
+		{"secret", testSecret},
 		{"runs", testRuns},
 		{"pending", testPending},
 		{"answers", testAnswers},

@@ -31,6 +31,7 @@ func testStart(b *bench) {
 		latest := b.find("t", "r1")
 		b.same("thread", thread.Thread{
 			ID: "t", LastRun: 1, Created: epoch, Activity: epoch, Title: "Hello", Latest: &latest,
+			Agent: "demo", Revision: 1,
 		}, b.thread("t"))
 		b.same("latest", run.ID, latest.ID)
 	})

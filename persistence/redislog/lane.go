@@ -35,7 +35,7 @@ type lane struct {
 	probed  string    // id of the last probe that came
 	echo    time.Time // when the last probe was written that came back
 	lost    bool      // something may have been missed: look at everything
-	notices []notice  // what the board is to be told
+	notices []notice  // what the boards are to be told
 }
 
 func newLane(l *Log, group int) *lane {
@@ -54,7 +54,9 @@ func (ln *lane) run() {
 		if err == nil {
 			streams, err = ln.read()
 		}
-		ln.log.tellBoard(ln.takeNotices())
+		for _, tell := range ln.takeNotices() {
+			tell()
+		}
 		if err == nil {
 			wait = retryLane
 			if left := pace(streams) - time.Since(began); left > 0 && !ln.log.pause(left) {
@@ -87,6 +89,20 @@ func (ln *lane) doubt() {
 	ln.mu.Lock()
 	defer ln.mu.Unlock()
 	ln.lost = true
+}
+
+// notify has a board told something, if anything, once nothing is locked. The lane is locked.
+func (ln *lane) notify(n notice) {
+	if n != nil {
+		ln.notices = append(ln.notices, n)
+	}
+}
+
+// toBoard is notify for the board of the threads.
+func (ln *lane) toBoard(tell func(Board)) {
+	if board := ln.log.board.Load(); board != nil {
+		ln.notify(func() { tell(*board) })
+	}
 }
 
 func (ln *lane) takeNotices() []notice {
@@ -233,8 +249,11 @@ func (ln *lane) lookAround() error {
 	for id := range ln.watches {
 		ids = append(ids, id)
 		if missed {
-			ln.notices = append(ln.notices, func(b Board) { b.Missed(id) })
+			ln.toBoard(func(b Board) { b.Missed(id) })
 		}
+	}
+	if missed {
+		ln.notify(ln.log.missedLists())
 	}
 	ln.mu.Unlock()
 	ln.log.holders.wakeGroup(ln.group)

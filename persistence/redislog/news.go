@@ -34,6 +34,8 @@ const (
 	newsAsked     = "asked"     // the holder of a thread should look at its lease
 	newsChanged   = "changed"   // what waits on a thread has changed
 	newsDiscarded = "discarded" // a run is no longer a part of its thread
+	newsListed    = "listed"    // what lists show of a thread has changed
+	newsMissed    = "missed"    // such changes were not told
 )
 
 // line is one of the news.
@@ -41,8 +43,10 @@ type line struct {
 	at     position
 	what   string
 	thread thread.ID
-	run    member     // of newsBegun
-	gone   thread.Run // of newsDiscarded
+	run    member      // of newsBegun
+	gone   thread.Run  // of newsDiscarded
+	owner  thread.User // of newsListed
+	row    string      // of newsListed: what writeChange makes
 }
 
 // readLine reads a line as it is in a reply.
@@ -62,6 +66,12 @@ func readLine(one any) (line, bool) {
 		}
 		number, err := strconv.ParseUint(f[3], 10, 64)
 		n.run, ok = member{number: number, id: thread.RunID(f[5])}, err == nil
+	case newsListed:
+		f := fields(one.([]any)[1].([]any))
+		if len(f) != 6 {
+			return line{}, false
+		}
+		n.owner, n.row = thread.User(f[3]), f[5]
 	}
 	return n, ok
 }
@@ -88,7 +98,7 @@ func (ln *lane) hear(n line) {
 	case newsChanged, newsDiscarded:
 		// Whoever watches the thread is told, once nothing is locked.
 		if ln.watches[n.thread] != nil {
-			ln.notices = append(ln.notices, func(b Board) {
+			ln.toBoard(func(b Board) {
 				if n.what == newsDiscarded {
 					b.Discarded(n.thread, n.gone)
 				} else {
@@ -96,5 +106,9 @@ func (ln *lane) hear(n line) {
 				}
 			})
 		}
+	case newsListed:
+		ln.notify(ln.log.hearListed(n))
+	case newsMissed:
+		ln.notify(ln.log.missedLists())
 	}
 }

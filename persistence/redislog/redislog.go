@@ -46,8 +46,9 @@ type Log struct {
 	lanes     [Groups]*lane
 	prober    *prober
 	holders   holders
-	board     atomic.Pointer[Board]  // nil if nobody listens
-	posts     chan call              // notices that wait to be told
+	board     atomic.Pointer[Board] // nil if nobody listens
+	lists     atomic.Pointer[ListBoard]
+	poster    poster
 	history   atomic.Pointer[string] // whose runs these are; nil before Claim
 
 	once    sync.Once
@@ -64,7 +65,7 @@ func New(ctx context.Context, dial redis.UniversalOptions, opts Options) (*Log, 
 		return nil, err
 	}
 	quiet.Do(func() { redis.SetLogger(chatter{opts.Logger}) })
-	l := &Log{server: newServer(dial, opts), posts: make(chan call, postsKept)}
+	l := &Log{server: newServer(dial, opts), poster: newPoster()}
 	l.holders.init()
 	if err := l.open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the live log in Redis at %s: %s%w", strings.Join(dial.Addrs, ", "), hint(err), err), l.closeClients())
@@ -121,10 +122,12 @@ func (l *Log) start() {
 }
 
 // Close ends all tails, and drops the connections. What waits for an answer, and every later call, gets
-// [thread.ErrUnavailable]; what was asked may have been done. Leases stay as they are.
+// [thread.ErrUnavailable]; what was asked may have been done. Leases stay as they are. What waits to be told to other nodes
+// is told before, unless Redis takes too long over it.
 func (l *Log) Close() error {
 	var err error
 	l.once.Do(func() {
+		l.flush()
 		close(l.stop)
 		for _, ln := range l.lanes {
 			ln.endTails(errClosed)

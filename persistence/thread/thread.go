@@ -122,6 +122,7 @@ type Run struct {
 	Accepted time.Time
 
 	// For the run's acceptance only:
+	User    User     // to whom the thread belongs, if the run begins it
 	Answers []Answer // what Input answers
 	Queued  bool     // it comes from the queue, and has to be there still
 	Follows uint64   // the number that the thread's last run has to have; 0 for any
@@ -159,17 +160,16 @@ type Thread struct {
 	LastRun  uint64 // number of the latest run accepted; outlives deletion
 	Created  time.Time
 	Activity time.Time // of the last acceptance or end
-	Deleted  bool      // nothing is left but LastRun
+	Deleted  bool      // nothing is left but LastRun and Revision
 	Latest   *Run      // the latest run's particulars, without input and events; nil if there is none
 	Title    string    // the beginning of the first user message; may be empty
 	Pending  []byte    // JSON array of the interrupts that wait for an answer; nil if none
 	Calls    []byte    // JSON array of the tool calls that wait for the application; nil if none
 	Queued   int       // how many runs wait for their turn
-}
 
-// Page asks for a part of a list: up to Limit items that follow the place Before, which is what the call for the
-// page before it returned; empty for the beginning.
-type Page struct {
-	Before string
-	Limit  int
+	Owner    User      // who began it
+	Agent    string    // of its first run
+	Name     string    // that it was given in place of the title; empty if none
+	Archived time.Time // zero if it is not
+	Revision uint64    // grows by one with each [Change]; outlives deletion
 }

@@ -7,7 +7,8 @@ type Request struct {
 	Thread ID
 	RunID  RunID  // chosen by the runner if empty
 	Agent  string // the default agent if empty
-	By     string // who asks
+	User   User   // to whom the thread belongs, if the run begins it
+	By     string // who asks, in records
 	OnBusy OnBusy // what to do when a run is active
 	// Input makes the RunAgentInput (AG-UI 1.0, section 6) for the run id that the run gets.
 	Input func(RunID) ([]byte, error)

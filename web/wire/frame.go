@@ -26,6 +26,9 @@ const (
 	EventStatus   = "status" // how a thread stands, when something has changed besides its events
 	EventReset    = "reset"
 	EventDeleted  = "thread_deleted"
+
+	EventListChange = "thread_changed" // of a list
+	EventListReset  = "threads_reset"
 )
 
 // Frame is one frame of a client: [join_ref, ref, topic, event, payload].
