@@ -37,10 +37,7 @@ func TestRepliesAreWrittenAsInTheGoldenFrames(t *testing.T) {
 	age := int64(40)
 	busy.LastEventAgeMs = &age
 	request := func(ref string) wire.Frame { return wire.Frame{JoinRef: "1", Ref: ref, Topic: "thread:t1"} }
-	tests := map[string]struct {
-		to       wire.Frame
-		response any
-	}{
+	tests := map[string]goldenReply{
 		"reply_join":           {request("1"), joinReply{Cursor: "0-0", statusReply: replyOf(thread.Status{}), Role: "owner"}},
 		"reply_join_after":     {request("1"), joinReply{Cursor: "3-120", Resumed: true, statusReply: busy, Role: "owner"}},
 		"reply_heartbeat":      {wire.Frame{Ref: "2", Topic: "phoenix"}, struct{}{}},
@@ -53,6 +50,9 @@ func TestRepliesAreWrittenAsInTheGoldenFrames(t *testing.T) {
 		"reply_status_idle":    {request("6"), replyOf(idle)},
 		"reply_status_waiting": {request("6"), replyOf(waiting)},
 		"reply_sync":           {request("7"), struct{}{}},
+	}
+	for name, tt := range goldenLists() {
+		tests[name] = tt
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

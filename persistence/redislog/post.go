@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	postsKept = 4096            // how many notices wait to be told at most
-	postsOnce = 64              // how many are told in one round trip
-	postWait  = time.Minute     // for how long it is tried to tell one
+	postsKept = 4096        // how many notices wait to be told at most
+	postsOnce = 64          // how many are told in one round trip
+	postWait  = time.Minute // for how long it is tried to tell one
 	flushWait = time.Second // for how long the end of a log waits for what is to be told
 )
 

@@ -47,10 +47,15 @@ func TestClientFramesAreRead(t *testing.T) {
 			`{"agentId":"demo","runId":"r4","messages":[{"id":"m7","role":"user","content":"Hello"}]}`)},
 		"run_enqueue": {"1", "4", "thread:t1", "run", []byte(`{"agentId":"demo","runId":"r5",` +
 			`"messages":[{"id":"m9","role":"user","content":"And then?"}],"onBusy":"enqueue"}`)},
-		"stop":     {"1", "5", "thread:t1", "stop", []byte(`{"runId":"r4"}`)},
-		"stop_run": {"1", "5", "thread:t1", "stop_run", []byte(`{"run_id":"r4"}`)},
-		"status":   {"1", "6", "thread:t1", "status", []byte(`{}`)},
-		"sync":     {"1", "7", "thread:t1", "sync", []byte(`{"after":"4-17"}`)},
+		"stop":      {"1", "5", "thread:t1", "stop", []byte(`{"runId":"r4"}`)},
+		"stop_run":  {"1", "5", "thread:t1", "stop_run", []byte(`{"run_id":"r4"}`)},
+		"status":    {"1", "6", "thread:t1", "status", []byte(`{}`)},
+		"join_user": {"1", "1", "user", "phx_join", []byte(`{"limit":2}`)},
+		"list":      {"1", "2", "user", "list", []byte(`{"before":"MTc4NTU3NjY2MDAwMDp0MQ","limit":2}`)},
+		"rename":    {"1", "3", "user", "rename", []byte(`{"threadId":"t1","name":"Plans"}`)},
+		"archive":   {"1", "4", "user", "archive", []byte(`{"threadId":"t1","archived":true}`)},
+		"delete":    {"1", "5", "user", "delete", []byte(`{"threadId":"t1"}`)},
+		"sync":      {"1", "7", "thread:t1", "sync", []byte(`{"after":"4-17"}`)},
 	}
 	each(t, "client", func(t *testing.T, name string, text []byte) {
 		f, err := wire.Parse(text)
@@ -127,8 +132,22 @@ func TestPushesAreWrittenAsInTheGoldenFrames(t *testing.T) {
 			}
 		})
 	}
+	ofLists := map[string]struct{ event, payload string }{
+		"thread_changed": {wire.EventListChange, `{"change":"renamed","thread":{"id":"t1","title":"Hello","name":"Plans","state":"running",` +
+			`"runId":"r4","agentId":"demo","created":"2026-08-01T09:30:00Z","activity":"2026-08-01T09:31:00Z","archived":false,"queued":0,"revision":8}}`},
+		"thread_changed_deleted": {wire.EventListChange, `{"change":"deleted","thread":{"id":"t1","revision":10}}`},
+		"threads_reset":          {wire.EventListReset, `{}`},
+	}
+	for name, tt := range ofLists {
+		got := wire.AppendPush(nil, "1", "user", tt.event, []byte(tt.payload))
+		if want := golden(t, "server/"+name); !bytes.Equal(got, want) {
+			t.Errorf("%s is written as\n%s\nwant\n%s", name, got, want)
+		}
+	}
 	each(t, "server", func(t *testing.T, name string, text []byte) {
-		if _, known := tests[name]; !known && !strings.HasPrefix(name, "reply_") {
+		_, known := tests[name]
+		_, list := ofLists[name]
+		if !known && !list && !strings.HasPrefix(name, "reply_") {
 			t.Fatal("no test knows this file")
 		}
 	})
