@@ -143,7 +143,7 @@ func withdrawAnswers(tx *gorm.DB, run thread.Run) error {
 
 // withoutAnswered takes out of what waits on a thread what has its answer: from the active run, or from a request that
 // waits for its turn.
-func (h *History) withoutAnswered(ctx context.Context, row *threadRow) (err error) {
+func (h directory) withoutAnswered(ctx context.Context, row *threadRow) (err error) {
 	row.Pending, err = h.unanswered(ctx, row.ID, thread.AnswerInterrupt, row.Pending)
 	if err == nil {
 		row.PendingCalls, err = h.unanswered(ctx, row.ID, thread.AnswerCall, row.PendingCalls)
@@ -151,7 +151,7 @@ func (h *History) withoutAnswered(ctx context.Context, row *threadRow) (err erro
 	return err
 }
 
-func (h *History) unanswered(ctx context.Context, id Text, kind thread.AnswerKind, list string) (string, error) {
+func (h directory) unanswered(ctx context.Context, id Text, kind thread.AnswerKind, list string) (string, error) {
 	member := interruptID
 	if kind == thread.AnswerCall {
 		member = callID

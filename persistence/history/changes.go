@@ -11,17 +11,17 @@ import (
 // Listen has fn told, from now on, of every change that this History makes to what lists show of a thread, once it is
 // made: in the order of its making if the database is an SQLite file, else almost. fn must not block. Of several the
 // last one is told.
-func (h *History) Listen(fn func(thread.Change)) { h.listener.Store(&fn) }
+func (h directory) Listen(fn func(thread.Change)) { h.listener.Store(&fn) }
 
 // changes are what a transaction changes of what lists show.
 type changes struct {
-	h    *History
+	h    *database
 	tx   *gorm.DB
 	list []thread.Change
 }
 
 // alter is write for what lists show: who listens is told of what fn notes, once it is made.
-func (h *History) alter(ctx context.Context, fn func(tx *gorm.DB, made *changes) error) error {
+func (h *database) alter(ctx context.Context, fn func(tx *gorm.DB, made *changes) error) error {
 	made := &changes{h: h}
 	return h.writeThen(ctx, func(tx *gorm.DB) error {
 		made.tx, made.list = tx, nil

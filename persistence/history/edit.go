@@ -11,7 +11,7 @@ import (
 
 // Edit changes how a thread stands in lists, and returns it as it is then. What is so already is no change.
 // [thread.ErrNotFound] if there is no such thread, or it is deleted; [thread.ErrBadInput] if it cannot have the name.
-func (h *History) Edit(ctx context.Context, id thread.ID, edit thread.Edit) (thread.Thread, error) {
+func (h directory) Edit(ctx context.Context, id thread.ID, edit thread.Edit) (thread.Thread, error) {
 	err := edit.Check()
 	var edited threadRow
 	if err == nil {

@@ -31,7 +31,7 @@ func MigratePostgresTo(ctx context.Context, pool *sql.DB, version int) error {
 }
 
 func migrateTo(ctx context.Context, db *gorm.DB, version int) error {
-	h := &History{writer: db, now: time.Now, wait: pause}
+	h := &database{writer: db, now: time.Now, wait: pause}
 	return h.migrate(ctx, migrations[:version], slog.New(slog.DiscardHandler))
 }
 

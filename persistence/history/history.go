@@ -47,6 +47,19 @@ func (o Options) withDefaults() Options {
 // answer, or not within the context's deadline, is [thread.ErrUnavailable]; one whose content cannot be read is
 // [thread.ErrCorrupt]. A write that returned an ErrUnavailable may have been made or not.
 type History struct {
+	*database
+	line
+	directory
+}
+
+// line is the part of a history that deals with what waits for its turn.
+type line struct{ *database }
+
+// directory is the part of a history that deals with lists, and with the database as a whole.
+type directory struct{ *database }
+
+// database is what the parts of a history share.
+type database struct {
 	writer *gorm.DB
 	reader *gorm.DB
 	turn   chan struct{} // holds one while a transaction is under way on a writer that is shared; nil otherwise
@@ -107,16 +120,16 @@ func quiet(opts Options) *gorm.Session {
 }
 
 func open(ctx context.Context, writer, reader *gorm.DB, opts Options) (*History, error) {
-	h := &History{writer: writer, reader: reader, now: opts.Now, wait: pause}
+	db := &database{writer: writer, reader: reader, now: opts.Now, wait: pause}
 	latest, err := schema.Parse(&Particulars{}, &sync.Map{}, schema.NamingStrategy{})
 	if err != nil {
 		return nil, fmt.Errorf("open the history: %w", err)
 	}
-	h.threadColumns = selectThread(latest.DBNames)
-	if err := h.migrate(ctx, migrations, opts.Logger); err != nil {
+	db.threadColumns = selectThread(latest.DBNames)
+	if err := db.migrate(ctx, migrations, opts.Logger); err != nil {
 		return nil, fmt.Errorf("open the history: %w", err)
 	}
-	return h, nil
+	return &History{database: db, line: line{db}, directory: directory{db}}, nil
 }
 
 // selectThread lists the columns of a threadRow: those of the thread, and those of its latest run by its own
@@ -138,12 +151,12 @@ const (
 
 // write runs fn in a transaction of the writer, again if another writer was in its way: fn may be called more
 // than once, each time on a database that the time before left unchanged.
-func (h *History) write(ctx context.Context, fn func(tx *gorm.DB) error) error {
+func (h *database) write(ctx context.Context, fn func(tx *gorm.DB) error) error {
 	return h.writeThen(ctx, fn, func() {})
 }
 
 // writeThen is write, and calls then once the transaction is made, before another one begins if they share the writer.
-func (h *History) writeThen(ctx context.Context, fn func(tx *gorm.DB) error, then func()) error {
+func (h *database) writeThen(ctx context.Context, fn func(tx *gorm.DB) error, then func()) error {
 	if h.turn != nil {
 		select {
 		case h.turn <- struct{}{}:
@@ -169,7 +182,7 @@ func (h *History) writeThen(ctx context.Context, fn func(tx *gorm.DB) error, the
 }
 
 // read is where statements outside a transaction begin.
-func (h *History) read(ctx context.Context) *gorm.DB { return h.reader.WithContext(ctx) }
+func (h *database) read(ctx context.Context) *gorm.DB { return h.reader.WithContext(ctx) }
 
 // pause waits for d, or until ctx is done.
 func pause(ctx context.Context, d time.Duration) error {

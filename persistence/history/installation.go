@@ -9,14 +9,14 @@ import (
 )
 
 // Installation returns what tells this database from all others, as long as it exists.
-func (h *History) Installation(ctx context.Context) (string, error) {
+func (h directory) Installation(ctx context.Context) (string, error) {
 	row, err := h.installation(ctx)
 	return string(row.ID), err
 }
 
 // Secret returns bytes that nobody knows who cannot read this database: the same for all who use it, as long as it
 // exists. What is signed with them by one node is known by all, also after they were started again.
-func (h *History) Secret(ctx context.Context) ([]byte, error) {
+func (h directory) Secret(ctx context.Context) ([]byte, error) {
 	row, err := h.installation(ctx)
 	if err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func (h *History) Secret(ctx context.Context) ([]byte, error) {
 	return secret, nil
 }
 
-func (h *History) installation(ctx context.Context) (Installation, error) {
+func (h directory) installation(ctx context.Context) (Installation, error) {
 	var row Installation
 	if err := h.read(ctx).Take(&row).Error; err != nil {
 		return row, fmt.Errorf("look up the installation: %w", meaning(ctx, found(err)))

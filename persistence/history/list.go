@@ -54,14 +54,14 @@ func (r threadRow) thread() thread.Thread {
 }
 
 // threads is where a look-up of threads begins: one statement brings all of each.
-func (h *History) threads(db *gorm.DB) *gorm.DB {
+func (h *database) threads(db *gorm.DB) *gorm.DB {
 	return db.Table("threads").Select(h.threadColumns).
 		Joins("LEFT JOIN run_state ON run_state.thread_id = threads.id").
 		Joins("LEFT JOIN agent_runs latest ON latest.thread_id = threads.id AND latest.number = threads.last_run")
 }
 
 // oneThread reads a thread, or returns [thread.ErrNotFound].
-func (h *History) oneThread(db *gorm.DB, id Text) (threadRow, error) {
+func (h *database) oneThread(db *gorm.DB, id Text) (threadRow, error) {
 	var rows []threadRow
 	err := h.threads(db).Where("threads.id = ?", id).Find(&rows).Error
 	if err == nil && len(rows) == 0 {
@@ -76,7 +76,7 @@ func (h *History) oneThread(db *gorm.DB, id Text) (threadRow, error) {
 // Threads returns a page of the threads of page.Owner that are not deleted, the one that was active last first, and where the
 // next page begins; that is empty after the last page. A thread that becomes active between two pages moves to the
 // front; none is returned twice. [thread.ErrBadCursor] if page.Before is not what an earlier call returned.
-func (h *History) Threads(ctx context.Context, page ThreadsPage) ([]thread.Thread, string, error) {
+func (h directory) Threads(ctx context.Context, page ThreadsPage) ([]thread.Thread, string, error) {
 	limit := page.Limit
 	if limit <= 0 {
 		limit = defaultPage
@@ -133,7 +133,7 @@ func parsePosition(s string) (activity int64, id Text, err error) {
 
 // Runs returns the particulars of up to limit runs of the thread whose numbers are greater than after, finished or
 // not, without input and events, by number. A thread that is not there has none.
-func (h *History) Runs(ctx context.Context, id thread.ID, after uint64, limit int) ([]thread.Run, error) {
+func (h directory) Runs(ctx context.Context, id thread.ID, after uint64, limit int) ([]thread.Run, error) {
 	var rows []AgentRun
 	err := h.read(ctx).Omit("events", "input").Where("thread_id = ? AND number > ?", Text(id), after).
 		Order("number").Limit(max(limit, 0)).Find(&rows).Error

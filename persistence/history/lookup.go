@@ -84,7 +84,7 @@ func unfinished(db *gorm.DB, id thread.ID, skip, limit int) ([]thread.Run, error
 
 // Thread returns what is known of a thread, deleted ones included; [thread.ErrNotFound] for one that never was. An
 // interrupt that the active run answers does not wait.
-func (h *History) Thread(ctx context.Context, id thread.ID) (thread.Thread, error) {
+func (h directory) Thread(ctx context.Context, id thread.ID) (thread.Thread, error) {
 	row, err := h.oneThread(h.read(ctx), Text(id))
 	if err == nil {
 		err = h.withoutAnswered(ctx, &row)

@@ -15,7 +15,7 @@ const migrationLock = 0x7468726561646361 // "threadca"
 
 // migrate applies the steps that the database does not have yet, each in a transaction of its own that also
 // records it. Processes that migrate at the same time wait for each other.
-func (h *History) migrate(ctx context.Context, steps []migration, log *slog.Logger) error {
+func (h *database) migrate(ctx context.Context, steps []migration, log *slog.Logger) error {
 	for {
 		applied := 0
 		err := h.write(ctx, func(tx *gorm.DB) (err error) {
@@ -33,7 +33,7 @@ func (h *History) migrate(ctx context.Context, steps []migration, log *slog.Logg
 }
 
 // migrateOnce applies the first step that is missing and returns its version, or 0 if there is none.
-func (h *History) migrateOnce(tx *gorm.DB, steps []migration) (int, error) {
+func (h *database) migrateOnce(tx *gorm.DB, steps []migration) (int, error) {
 	dialect := tx.Name()
 	if dialect == postgresDialect {
 		if err := lockSchema(tx); err != nil {
@@ -70,7 +70,7 @@ func lockSchema(tx *gorm.DB) error {
 	return tx.Exec("SELECT pg_advisory_xact_lock(?)", int64(migrationLock)).Error
 }
 
-func (h *History) apply(tx *gorm.DB, step migration) error {
+func (h *database) apply(tx *gorm.DB, step migration) error {
 	statements := step.statements
 	if tx.Name() == postgresDialect && step.postgres != nil {
 		statements = step.postgres

@@ -43,7 +43,7 @@ func openPostgres(pool *sql.DB, opts Options) (*gorm.DB, error) {
 
 // try runs fn in a transaction, once. It gives the transaction up when the server was silent for longer than h.patience;
 // how long all of it takes does not matter.
-func (h *History) try(ctx context.Context, fn func(tx *gorm.DB) error) error {
+func (h *database) try(ctx context.Context, fn func(tx *gorm.DB) error) error {
 	if h.patience == 0 {
 		return h.writer.WithContext(ctx).Transaction(fn)
 	}

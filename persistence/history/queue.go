@@ -15,7 +15,7 @@ import (
 // already stays as it is, but for what it replaces. [thread.ErrQueueFull] if limit of them wait and it is not Front; a
 // [thread.AnsweredError] if an answer comes too late; [thread.ErrRunIDUsed] if the thread has a run of that id; [thread.ErrNotFound] if there is no such thread;
 // [thread.ErrBadInput] if an id is not one, or the input is not JSON in UTF-8.
-func (h *History) Enqueue(ctx context.Context, q thread.Queued, limit int) (thread.Queued, error) {
+func (h line) Enqueue(ctx context.Context, q thread.Queued, limit int) (thread.Queued, error) {
 	err := checkStart(thread.Run{Thread: q.Thread, ID: q.RunID, Input: q.Input})
 	if err == nil {
 		err = h.alter(ctx, func(tx *gorm.DB, made *changes) error {
@@ -108,7 +108,7 @@ func (r QueuedRun) queued() thread.Queued {
 }
 
 // Queue returns the requests that wait on a thread, the next one first, without their inputs.
-func (h *History) Queue(ctx context.Context, id thread.ID) ([]thread.Queued, error) {
+func (h line) Queue(ctx context.Context, id thread.ID) ([]thread.Queued, error) {
 	list, err := queued(h.read(ctx), id)
 	if err != nil {
 		return nil, fmt.Errorf("list the queue of thread %q: %w", id, meaning(ctx, err))
@@ -117,7 +117,7 @@ func (h *History) Queue(ctx context.Context, id thread.ID) ([]thread.Queued, err
 }
 
 // NextQueued returns the request whose turn is next, or [thread.ErrNotFound].
-func (h *History) NextQueued(ctx context.Context, id thread.ID) (thread.Queued, error) {
+func (h line) NextQueued(ctx context.Context, id thread.ID) (thread.Queued, error) {
 	var row QueuedRun
 	if err := h.read(ctx).Where("thread_id = ?", Text(id)).Order("front DESC, id").Take(&row).Error; err != nil {
 		return thread.Queued{}, fmt.Errorf("find the next of the queue of thread %q: %w", id, meaning(ctx, found(err)))
@@ -128,7 +128,7 @@ func (h *History) NextQueued(ctx context.Context, id thread.ID) (thread.Queued, 
 }
 
 // IdleQueues returns up to limit threads on which requests wait while no run is active.
-func (h *History) IdleQueues(ctx context.Context, limit int) ([]thread.ID, error) {
+func (h line) IdleQueues(ctx context.Context, limit int) ([]thread.ID, error) {
 	var ids []Text
 	err := h.read(ctx).Model(&QueuedRun{}).
 		Where("NOT EXISTS (SELECT 1 FROM agent_runs WHERE agent_runs.thread_id = queued_runs.thread_id AND status = 'running')").
@@ -144,7 +144,7 @@ func (h *History) IdleQueues(ctx context.Context, limit int) ([]thread.ID, error
 }
 
 // Dequeue takes a request out of the queue before its turn, and gives back what it answers; [thread.ErrNotFound] if it does not wait.
-func (h *History) Dequeue(ctx context.Context, id thread.ID, run thread.RunID) error {
+func (h line) Dequeue(ctx context.Context, id thread.ID, run thread.RunID) error {
 	err := h.alter(ctx, func(tx *gorm.DB, made *changes) error {
 		t, err := lockThread(tx, id)
 		if err != nil {

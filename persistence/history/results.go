@@ -45,7 +45,7 @@ func (h *History) SaveResult(ctx context.Context, r thread.Result) error {
 }
 
 // Result returns a result that was stored apart, or [thread.ErrNotFound].
-func (h *History) Result(ctx context.Context, id thread.ID, run thread.RunID, place int) (thread.Result, error) {
+func (h directory) Result(ctx context.Context, id thread.ID, run thread.RunID, place int) (thread.Result, error) {
 	var stored RunResult
 	row, err := findRow(h.read(ctx).Omit("input"), id, run)
 	if err == nil {

@@ -11,15 +11,13 @@ export interface Agent {
 export interface ThreadSummary {
   id: string;
   title: string;
+  name?: string; // that it was given in place of the title
   state: RunState | "idle";
   runId?: string | null;
   agentId?: string | null;
   activity: string; // RFC 3339
-}
-
-export interface ThreadPage {
-  threads: ThreadSummary[];
-  next: string | null;
+  archived?: boolean;
+  revision?: number; // grows with each change
 }
 
 async function get<T>(path: string): Promise<T> {
@@ -30,13 +28,6 @@ async function get<T>(path: string): Promise<T> {
 
 export async function listAgents(): Promise<Agent[]> {
   return (await get<{ agents: Agent[] }>("/api/agents")).agents ?? [];
-}
-
-/** A page of threads, newest activity first; before is the `next` of the page before. */
-export async function listThreads(limit: number, before?: string): Promise<ThreadPage> {
-  const from = before === undefined ? "" : `&before=${encodeURIComponent(before)}`;
-  const page = await get<ThreadPage>(`/api/threads?limit=${limit}${from}`);
-  return { threads: page.threads ?? [], next: page.next ?? null };
 }
 
 /** Deletes a thread; one that is already gone counts as deleted. */

@@ -22,10 +22,9 @@ export class App {
   private listeners = new Set<() => void>();
   private frame: number | undefined;
   private cost = 0; // of the last drawing, in ms
-  private wasBusy = false;
 
   constructor(readonly connection: Connection) {
-    this.list = new ThreadList(() => this.schedule());
+    this.list = new ThreadList(connection, () => this.schedule());
     this.connection.onChange(() => this.schedule());
   }
 
@@ -105,7 +104,6 @@ export class App {
       history.replaceState(null, "", "/");
       this.openFromAddress();
     }
-    void this.list.refresh();
   }
 
   /** The agent that gets the next message: the one chosen, else the thread's, else the server's default. */
@@ -149,16 +147,13 @@ export class App {
     this.session?.close();
     this.isNew = id === undefined;
     this.picked = undefined;
-    this.wasBusy = false;
     this.session = new ThreadSession(this.connection, id ?? newId(), () => this.schedule());
     this.schedule();
   }
 
-  /** Does what follows from a change of the run's state: the title, and a fresh list. */
+  /** Has the title follow the run's state. */
   private notice(): void {
     const busy = this.session.active !== undefined;
-    if (busy !== this.wasBusy) void this.list.refresh();
-    this.wasBusy = busy;
     const title = this.isNew ? "" : this.title;
     document.title = `${busy ? "● " : ""}${title ? `${title} – ` : ""}threadcast`;
   }

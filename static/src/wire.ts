@@ -1,5 +1,6 @@
 // What goes over the socket on the topic of a thread. Cursors are text, and nobody looks inside.
 
+import type { ThreadSummary } from "./api";
 import type { AguiEvent, Message, ResumeEntry } from "./agui/events";
 
 export interface JoinReply {
@@ -48,6 +49,18 @@ export interface StatusReply {
   runId?: string | null;
   agentId?: string | null;
   lastEventAgeMs?: number;
+}
+
+/** A page of the list of threads, newest activity first; next begins the one after it. */
+export interface ThreadPage {
+  threads: ThreadSummary[];
+  next: string | null;
+}
+
+/** A change of a thread in the list, and how it left the thread; of one that was deleted there is no more than its id. */
+export interface ThreadChange {
+  change: string;
+  thread: ThreadSummary & { revision: number };
 }
 
 export interface WireError {

@@ -58,20 +58,24 @@ export class FakeServer {
     };
   }
 
-  /** The payloads of the frames with that event, oldest first. */
-  sent(event: string): Record<string, unknown>[] {
-    return this.frames.filter((frame) => frame[3] === event).map((frame) => frame[4]);
+  /** The payloads of the frames with that event on topics that begin so, oldest first. */
+  sent(event: string, topic = "thread:"): Record<string, unknown>[] {
+    return this.frames.filter((frame) => frame[3] === event && frame[2].startsWith(topic)).map((frame) => frame[4]);
   }
 
-  /** Answers the latest frame with that event. */
-  reply(event: string, response: unknown, status = "ok"): void {
-    const frame = this.frames.findLast((sent) => sent[3] === event)!;
+  private latest(event: string, topic: string): Frame {
+    return this.frames.findLast((frame) => frame[3] === event && frame[2].startsWith(topic))!;
+  }
+
+  /** Answers the latest frame with that event on a topic that begins so. */
+  reply(event: string, response: unknown, status = "ok", topic = "thread:"): void {
+    const frame = this.latest(event, topic);
     this.socket.receive([frame[0], frame[1], frame[2], "phx_reply", { status, response }]);
   }
 
-  /** Sends to the latest membership of the topic that was joined last. */
-  push(event: string, payload: Record<string, unknown>): void {
-    const join = this.frames.findLast((sent) => sent[3] === "phx_join")!;
+  /** Sends to the latest membership of the topic that was joined last, of those that begin so. */
+  push(event: string, payload: Record<string, unknown>, topic = "thread:"): void {
+    const join = this.latest("phx_join", topic);
     this.socket.receive([join[0], null, join[2], event, payload]);
   }
 }

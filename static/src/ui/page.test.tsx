@@ -20,7 +20,7 @@ beforeEach(async () => {
   vi.stubGlobal("matchMedia", () => ({ matches: true }));
   vi.stubGlobal("ResizeObserver", class { observe() {} disconnect() {} });
   vi.stubGlobal("fetch", async (path: string) => ({
-    ok: true, status: 200, json: async () => (path === "/api/agents" ? { agents } : { threads: listed, next: null }),
+    ok: path === "/api/agents", status: 200, json: async () => ({ agents }),
   }));
   history.replaceState(null, "", "/");
   root = document.createElement("div");
@@ -31,6 +31,7 @@ beforeEach(async () => {
   await act(() => render(<Page app={app} />, root));
   await settle();
   server.reply("phx_join", { running: false });
+  server.reply("phx_join", { threads: listed, next: null }, "ok", "user");
   server.push("caught_up", { cursor: "0-0", running: false });
   await settle();
 });
