@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +96,20 @@ func TestARunOverHTTP(t *testing.T) {
 			t.Errorf("it ended with %s", last)
 		}
 	})
+	t.Run("whose thread is deleted before it is watched ends with an error", func(t *testing.T) {
+		var s *site
+		s = open(t, plan{parts: func(p *web.Parts) {
+			p.Runs = undone{p.Runs, func() {
+				if err := s.runner.Delete(t.Context(), "t", "somebody"); err != nil {
+					t.Error(err)
+				}
+			}}
+		}})
+		events := s.rest(s.stream("POST", "/agui/demo", input("t", "r1")))
+		if len(events) != 1 || !strings.Contains(events[0].Data, `"thread_deleted"`) {
+			t.Errorf("got %v", events)
+		}
+	})
 	t.Run("carries events as the agent wrote them", func(t *testing.T) {
 		odd := "{\n  \"type\": \"CUSTOM\",\n\n \"name\":\"n\", \"value\": 12345678901234567890, \"x\":\"\\ud800\"}"
 		s := open(t, plan{agent: agenttest.New([]agenttest.Step{agenttest.Emit(started), agenttest.Emit(odd), agenttest.Emit(finished)})})
@@ -102,6 +117,18 @@ func TestARunOverHTTP(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	})
+}
+
+// undone lets something happen right after a run was accepted.
+type undone struct {
+	web.Runs
+	after func()
+}
+
+func (u undone) Run(ctx context.Context, req thread.Request) (thread.Accepted, error) {
+	acc, err := u.Runs.Run(ctx, req)
+	u.after()
+	return acc, err
 }
 
 func TestARunOverHTTPHandsItsInputOn(t *testing.T) {

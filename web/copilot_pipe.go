@@ -318,7 +318,7 @@ func (m *pipe) end(err error) {
 	case !errors.Is(err, thread.ErrDraining):
 		m.ss.srv.report(p, "subscription", fmt.Errorf("thread %s: %w", m.Thread, err))
 	}
-	if p.status != http.StatusServiceUnavailable {
+	if p.status != http.StatusServiceUnavailable && !errors.Is(err, errBusy) {
 		m.conclude(p)
 		return
 	}

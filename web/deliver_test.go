@@ -3,6 +3,7 @@ package web_test
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
@@ -58,44 +59,61 @@ type rawReader struct {
 	in     *bufio.Reader
 	buf    []byte
 	frames int64
+	ping   bool // the last frame is one, and has been answered
 }
 
 // raw watches a thread.
 func (s *site) raw(id string) *rawReader {
 	s.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
-	if err != nil {
-		s.Fatal(err)
-	}
-	r := &rawReader{conn: conn, in: bufio.NewReader(conn), buf: make([]byte, 1<<20)}
-	fmt.Fprintf(conn, "GET /socket/websocket?vsn=2.0.0 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
-		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
-	for line := "x"; line != "\r\n"; {
-		if line, err = r.in.ReadString('\n'); err != nil {
-			s.Fatal(err)
-		}
-	}
-	join := fmt.Sprintf(`["1","1","thread:%s","phx_join",{}]`, id)
-	conn.Write(append([]byte{0x81, 0x80 | byte(len(join)), 0, 0, 0, 0}, join...))
+	r := s.rawAt("/socket/websocket?vsn=2.0.0", fmt.Sprintf(`["1","1","thread:%s","phx_join",{}]`, id))
 	for !bytes.Contains(r.next(), []byte("caught_up")) {
 		continue
 	}
 	return r
 }
 
-// next returns the next frame, which is good until the one after it.
+// rawAt opens a socket and joins.
+func (s *site) rawAt(path, join string) *rawReader {
+	s.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { _ = conn.Close() })
+	r := &rawReader{conn: conn, in: bufio.NewReader(conn), buf: make([]byte, 1<<20)}
+	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n", path)
+	for line := "x"; line != "\r\n"; {
+		if line, err = r.in.ReadString('\n'); err != nil {
+			s.Fatal(err)
+		}
+	}
+	conn.Write(append([]byte{0x81, 0x80 | byte(len(join)), 0, 0, 0, 0}, join...))
+	return r
+}
+
+// next returns the next frame, which is good until the one after it, and answers pings.
 func (r *rawReader) next() []byte {
 	head, _ := r.in.Peek(2)
 	if len(head) < 2 {
 		return nil
 	}
+	r.ping = head[0] == 0x89
 	n, skip := int(head[1]), 2
-	if n == 126 {
+	switch n {
+	case 126:
 		head, _ = r.in.Peek(4)
 		n, skip = int(head[2])<<8|int(head[3]), 4
+	case 127:
+		head, _ = r.in.Peek(10)
+		n, skip = int(binary.BigEndian.Uint64(head[2:])), 10
 	}
 	_, _ = r.in.Discard(skip)
 	_, _ = io.ReadFull(r.in, r.buf[:n])
+	if r.ping {
+		_, _ = r.conn.Write(append([]byte{0x8a, 0x80 | byte(n), 0, 0, 0, 0}, r.buf[:n]...))
+		return r.buf[:n]
+	}
 	r.frames++
 	return r.buf[:n]
 }

@@ -46,6 +46,8 @@ func TestNodesBehindNginx(t *testing.T) {
 	t.Run("sockets upgrade on every node", func(t *testing.T) { spread(t, c, p) })
 	t.Run("a silent agent keeps its viewers", func(t *testing.T) { silence(t, c, p) })
 	t.Run("the API and the page are there", func(t *testing.T) { throughNginx(t, c, p) })
+	t.Run("streams come event by event, and resume", func(t *testing.T) { streamsThroughNginx(t, c, p) })
+	t.Run("a stream is cut by a node that leaves, and resumes on another", func(t *testing.T) { cutThroughNginx(t, c, p) })
 	t.Run("viewers resume on any node", func(t *testing.T) {
 		report := p.crowd(10, 5)
 		measured(t, "%d runs through nginx, %d deliveries, %d resumes", report.Runs.Accepted, report.Deliveries, report.Returns.Resumes)

@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"strconv"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/threadcast/threadcast/persistence/thread"
 )
@@ -63,6 +64,11 @@ func checkJSON(data []byte) error {
 	}
 	return nil
 }
+
+// A run's events can be hundreds of megabytes: between their text as bytes and as the string that a database takes, nothing is
+// copied. Neither is changed once it is made.
+func textOf(text []byte) string  { return unsafe.String(unsafe.SliceData(text), len(text)) }
+func bytesOf(text string) []byte { return unsafe.Slice(unsafe.StringData(text), len(text)) }
 
 // checksum is the CRC-32C of an events text.
 func checksum(text []byte) int64 { return int64(crc32.Checksum(text, castagnoli)) }

@@ -102,7 +102,7 @@ func ending(run thread.Run) (Ending, string, error) {
 	for _, e := range run.Events {
 		end.Bytes += int64(len(e.Data))
 	}
-	return end, string(text), nil
+	return end, textOf(text), nil
 }
 
 // fenced locks the thread and returns its row and the run's, if run.Token is not older than what is noted.

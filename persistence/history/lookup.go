@@ -28,7 +28,7 @@ func (h *History) NextRun(ctx context.Context, id thread.ID, after uint64) (thre
 
 // events takes the run's events out of its row.
 func (r AgentRun) events() ([]thread.Event, error) {
-	text := []byte(r.Events)
+	text := bytesOf(r.Events)
 	switch {
 	case r.Version != eventsVersion:
 		return nil, fmt.Errorf("%w: they have the form of version %d, not %d", thread.ErrCorrupt, r.Version, eventsVersion)

@@ -87,7 +87,8 @@ func (e *Event) metadata(at Position) []byte {
 	own := e.value("metadata")
 	var ok bool
 	e.inner, ok = agui.AppendMembers(e.inner[:0], own)
-	dst := append(e.room[:0], '{')
+	dst := e.room[:0]
+	dst = append(dst, '{')
 	if ok {
 		for _, m := range e.inner {
 			if name := string(m.Name); name != idName && name != seqName {

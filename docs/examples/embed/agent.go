@@ -3,14 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/threadcast/threadcast/persistence/thread"
 	"github.com/threadcast/threadcast/runner"
+	"github.com/threadcast/threadcast/web"
 )
 
 // parrot is an agent: it says again, word by word, what it was told last.
@@ -55,5 +55,5 @@ func identify(r *http.Request) (thread.User, error) {
 	if user, ok := users[token]; ok {
 		return user, nil
 	}
-	return "", echo.ErrUnauthorized
+	return "", fmt.Errorf("%w: the header Authorization has to bring a token", web.ErrUnidentified)
 }

@@ -27,17 +27,22 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	listener, err := net.Listen("tcp", "127.0.0.1:8090")
-	if err == nil {
-		slog.Info("serving", "url", "http://"+listener.Addr().String())
-		err = serve(ctx, listener, "embed.db")
-	}
-	if err != nil {
+	if err := listen("127.0.0.1:8090", "embed.db"); err != nil {
 		slog.Error("it ended", "err", err)
 		os.Exit(1)
 	}
+}
+
+// listen serves until the process is told to end.
+func listen(addr, path string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	slog.Info("serving", "url", "http://"+listener.Addr().String())
+	return serve(ctx, listener, path)
 }
 
 // serve serves until ctx is done. All that threads hold is in the file.
