@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -17,10 +18,9 @@ import (
 // the middlewares of echo, compression and ContextTimeout included; only through Timeout, which is deprecated, it is refused.
 func (s *Server) Register(e *echo.Echo) {
 	e.HTTPErrorHandler = s.answerError
-	e.GET("/socket/websocket", s.socket)
-	e.GET("//socket/websocket", s.socket)
-	for _, path := range []string{"/client/websocket", "//client/websocket", "/client//websocket"} {
-		e.GET(path, s.copilotSocket)
+	for _, slashes := range []string{"/%s/websocket", "//%s/websocket", "/%s//websocket"} { // as clients write them
+		e.GET(fmt.Sprintf(slashes, "socket"), s.socket)
+		e.GET(fmt.Sprintf(slashes, "client"), s.copilotSocket)
 	}
 	e.Match(reading, "/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
 	e.Match(reading, "/readyz", s.ready)

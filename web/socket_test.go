@@ -20,6 +20,7 @@ func TestHandshakeIsAccepted(t *testing.T) {
 		"plain":                      {},
 		"another minor version":      {Path: "/socket/websocket?vsn=2.1.0"},
 		"a doubled slash":            {Path: "//socket/websocket?vsn=2.0.0"},
+		"another doubled slash":      {Path: "/socket//websocket?vsn=2.0.0"},
 		"more parameters":            {Path: "/socket/websocket?token=x&vsn=2.0.0"},
 		"the subprotocol of phoenix": {Subprotocols: []string{"phoenix", "base64url.bearer.phx.dG9rZW4"}},
 		"the server's own origin":    {Header: http.Header{"Origin": {s.url}}},
