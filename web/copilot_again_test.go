@@ -40,6 +40,9 @@ func TestASocketThatDropsInSilenceIsGoneOnWith(t *testing.T) {
 			}
 			s.opened(p)
 			s.seen(p, 52)
+			if mode == "connect" {
+				s.must(p.follow(within(t), func() bool { return p.replayed })) // else that may be under way when it is cut
+			}
 			for range 3 {
 				s.acknowledged(p)
 				s.must(p.cut(within(t)))
