@@ -209,6 +209,9 @@ func (c *chat) awaitWords(n int) {
 // check sees that the tab has asked nobody but the page's server and the nodes, and that nothing went wrong in it.
 func (c *chat) check(p *reactPage) {
 	c.t.Helper()
+	if banner := eval[bool](c.tab, `Boolean(document.querySelector('main > [role="alert"], nav > [role="alert"]'))`); banner {
+		c.t.Error("the page shows an error")
+	}
 	c.seen.mu.Lock()
 	defer c.seen.mu.Unlock()
 	home := map[string]bool{strings.TrimPrefix(p.url, "http://"): true}
@@ -226,8 +229,5 @@ func (c *chat) check(p *reactPage) {
 	}
 	for _, fault := range c.seen.faults {
 		c.t.Errorf("in the page: %s", fault)
-	}
-	if banner := eval[bool](c.tab, `Boolean(document.querySelector('[data-testid="copilot-error-banner"]'))`); banner {
-		c.t.Error("the page shows an error")
 	}
 }

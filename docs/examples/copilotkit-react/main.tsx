@@ -27,7 +27,7 @@ function App() {
       <main>
         {failure && <p role="alert">{failure} <button onClick={() => setFailure("")}>OK</button></p>}
         {/* The key gives each thread a chat of its own; without it a draft would wander from one to the next. */}
-        <CopilotChat key={threadId} threadId={threadId} />
+        <section><CopilotChat key={threadId} threadId={threadId} /></section>
       </main>
     </CopilotKitProvider>
   );
