@@ -5,6 +5,7 @@ LINT      := bin/golangci-lint-$(GOLANGCI)
 PAGE      := static/dist/index.html
 PAGE_SRC  := $(shell find static/src static/public -type f 2>/dev/null) $(wildcard static/*.json static/*.ts static/index.html)
 E2E       := cmd/threadcast/e2e
+CHAT      := docs/examples/copilotkit-react
 # Tests start the engines that they need; what needs a missing one is left out, which .ci/run does not allow.
 WITHOUT   := THREADCAST_WITHOUT="$$(.ci/engines)"
 FUZZTIME  ?= 10s
@@ -62,13 +63,13 @@ race: ## The suite under the race detector
 	$(WITHOUT) go test -race -p 1 -timeout 40m ./... # one package at a time: many of their tests watch the clock
 
 .PHONY: e2e
-e2e: static ## The page in a real Chromium
-	go test -tags e2e -timeout 10m -run 'Browser' ./cmd/threadcast
+e2e: static $(CHAT)/dist/index.html ## The page, and CopilotKit's chat, in a real Chromium
+	$(WITHOUT) go test -tags e2e -timeout 10m -run 'Browser' ./cmd/threadcast
 
 .PHONY: screenshots
-screenshots: static ## Pictures of the page in its states, into tmp/screenshots
+screenshots: static $(CHAT)/dist/index.html ## Pictures of the pages in their states, into tmp/screenshots
 	@mkdir -p tmp/screenshots
-	SCREENSHOTS=$(CURDIR)/tmp/screenshots go test -tags e2e -count=1 -timeout 10m -run 'BrowserScreenshots' ./cmd/threadcast
+	SCREENSHOTS=$(CURDIR)/tmp/screenshots go test -tags e2e -count=1 -timeout 10m -run 'BrowserScreenshots|BrowserCopilotKitScreenshots' ./cmd/threadcast
 
 .PHONY: fuzz
 fuzz: ## Each fuzz target in the folders FUZZ for FUZZTIME, one after the other
@@ -92,13 +93,20 @@ $(LINT):
 	mv bin/golangci-lint $@
 
 .PHONY: deps
-deps: $(E2E)/node_modules/.package-lock.json ## What the tests drive: npm packages by lock file, and engines by apt-get for root
+deps: $(E2E)/node_modules/.package-lock.json $(CHAT)/node_modules/.package-lock.json ## What the tests drive: npm packages by lock file, and engines by apt-get for root
 	@.ci/engines install
 
 $(E2E)/node_modules/.package-lock.json: $(E2E)/package-lock.json
 	cd $(E2E) && npm ci --no-audit --no-fund --silent
 	@touch $@
 
+$(CHAT)/dist/index.html: $(wildcard $(CHAT)/*.ts* $(CHAT)/*.css $(CHAT)/*.json $(CHAT)/*.html) $(CHAT)/node_modules/.package-lock.json
+	cd $(CHAT) && npm run build --silent -- --logLevel warn
+
+$(CHAT)/node_modules/.package-lock.json: $(CHAT)/package-lock.json
+	cd $(CHAT) && npm ci --no-audit --no-fund --silent
+	@touch $@
+
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf bin static/dist/assets static/dist/index.html static/node_modules $(E2E)/node_modules
+	rm -rf bin static/dist/assets static/dist/index.html static/node_modules $(E2E)/node_modules $(CHAT)/node_modules $(CHAT)/dist

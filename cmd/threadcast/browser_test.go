@@ -58,14 +58,21 @@ type tab struct {
 
 func (b *browser) open(url string) *tab {
 	b.t.Helper()
+	tb := b.window()
+	tb.do("open "+url, chromedp.Navigate(url), chromedp.WaitVisible(chromedp.CSS(`[data-testid="composer"]`)))
+	return tb
+}
+
+// window opens an empty window.
+func (b *browser) window(opts ...chromedp.ContextOption) *tab {
+	b.t.Helper()
 	// A window of its own: in a tab that is not in front nothing is painted.
-	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext())
+	ctx, cancel := chromedp.NewContext(b.ctx, append(opts, chromedp.WithNewBrowserContext())...)
 	tb := &tab{t: b.t, ctx: ctx, close: cancel}
 	b.t.Cleanup(cancel)
 	if err := chromedp.Do(ctx); err != nil { // the window lives as long as the context of the first call
 		b.t.Fatalf("open a window: %v", err)
 	}
-	tb.do("open "+url, chromedp.Navigate(url), chromedp.WaitVisible(chromedp.CSS(`[data-testid="composer"]`)))
 	return tb
 }
 
@@ -283,19 +290,24 @@ func quote(s string) string {
 	return string(text)
 }
 
-// TestBrowserScreenshots writes pictures of the page into the folder that SCREENSHOTS names, for people to look at.
-func TestBrowserScreenshots(t *testing.T) {
+// camera returns what writes a picture of a tab into the folder that SCREENSHOTS names.
+func camera(t *testing.T) (shoot func(tb *tab, name string)) {
 	dir := os.Getenv("SCREENSHOTS")
 	if dir == "" {
 		dir = t.TempDir()
 	}
-	n, b := startPage(t)
-	shoot := func(tb *tab, name string) {
+	return func(tb *tab, name string) {
 		png := run(tb, "screenshot", chromedp.CaptureScreenshot())
 		if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestBrowserScreenshots writes pictures of the page into the folder that SCREENSHOTS names, for people to look at.
+func TestBrowserScreenshots(t *testing.T) {
+	shoot := camera(t)
+	n, b := startPage(t)
 	tb := b.open(n.url)
 	tb.awaitLink("connected")
 	shoot(tb, "welcome")
