@@ -12,6 +12,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+
+	"github.com/threadcast/threadcast/cmd/threadcast/terminal"
 )
 
 // version is set by the linker of a release.
@@ -40,27 +42,35 @@ func command(args []string, stdout, stderr io.Writer) int {
 			}
 		}
 	}()
-	err := run(process{soft: soft, hard: hard, env: os.LookupEnv, stdout: stdout, stderr: stderr}, args)
+	err := run(process{soft: soft, hard: hard, env: os.LookupEnv, stdin: os.Stdin, stdout: stdout, stderr: stderr}, args)
 	var usage usageError
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return 0
 	case errors.As(err, &usage):
 		of := ""
-		if len(args) > 0 && args[0] == "loadtest" {
-			of = " loadtest"
+		if len(args) > 0 && explainsItself(args[0]) {
+			of = " " + args[0]
 		}
 		fmt.Fprintf(stderr, "threadcast: %v\nthreadcast%s --help explains the flags.\n", err, of)
 		return 2
+	case !terminal.Said(err):
+		fmt.Fprintf(stderr, "threadcast: %v\n", err)
 	}
-	fmt.Fprintf(stderr, "threadcast: %v\n", err)
-	return 1
+	return terminal.ExitCode(err)
+}
+
+// explainsItself tells whether a command has a --help of its own.
+func explainsItself(command string) bool {
+	_, ok := findTerm(command)
+	return ok || command == "loadtest"
 }
 
 // process is what the outside gives: the wish to end (soft), to end at once (hard), the environment, and output.
 type process struct {
 	soft, hard     context.Context
 	env            func(string) (string, bool)
+	stdin          io.Reader
 	stdout, stderr io.Writer
 }
 
@@ -72,6 +82,9 @@ func run(p process, args []string) error {
 	}
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		command, args = args[0], args[1:]
+	}
+	if c, ok := findTerm(command); ok {
+		return runTerm(p, c, args)
 	}
 	switch command {
 	case "serve":
