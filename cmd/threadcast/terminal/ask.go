@@ -208,7 +208,7 @@ func (a *asking) watchRun(ctx context.Context) error {
 func (a *asking) waitingFor() string {
 	switch {
 	case a.lost:
-		return "the connection is lost; reconnecting"
+		return a.watch.gone()
 	case a.place > 0:
 		return fmt.Sprintf("waiting for its turn: number %d in the queue of the thread", a.place)
 	}

@@ -80,7 +80,7 @@ func (f *follower) follow(ctx context.Context) error {
 			return err
 		case errors.As(err, &refused) && refused.Code == "bad_cursor" && joined:
 			err = f.restart(ctx) // what was shown is not there any more
-		case errors.As(err, &refused) && !refused.Again() && (refused.Status == 0 || refused.Status < 500):
+		case errors.As(err, &refused) && !refused.Again() && (!joined || refused.Status < 500):
 			return err
 		default:
 			err = f.tell(ctx, fact{event: eventLost, err: err})

@@ -10,6 +10,7 @@ import (
 // hide in it is shown as a symbol, such as ␛, or by its number, such as <U+202E>. Line breaks and tabs stay; a carriage
 // return before a line break is dropped.
 func Inert(s string) string {
+	s = strings.ToValidUTF8(s, "\ufffd")
 	if !strings.ContainsFunc(s, harmful) {
 		return s
 	}

@@ -38,7 +38,7 @@ const (
 // narrow is how many columns a line has that is shortened for no terminal, and least how many it has at least.
 const (
 	narrow = 160
-	least  = 40
+	least  = 20
 )
 
 // clear empties the line that the cursor is in.

@@ -61,7 +61,8 @@ type watch struct {
 	loading bool      // what comes was there before
 	count   int       // how much of it has come
 	told    time.Time // when that was shown
-	lost    bool      // there is no connection
+	joined  bool      // there has been a connection
+	lost    bool      // there is none now
 	shown   bool      // something has been shown
 }
 
@@ -182,17 +183,25 @@ func (w *watch) disconnected() {
 	}
 	w.lost = true
 	if !w.ErrTerminal {
-		w.aside("threadcast: the connection is lost; reconnecting")
+		w.aside("threadcast: " + w.gone())
 		return
 	}
 	w.endLine(w.side)
-	w.status("the connection is lost; reconnecting")
+	w.status(w.gone())
+}
+
+// gone says what is the matter while there is no connection.
+func (w *watch) gone() string {
+	if w.joined {
+		return "the connection is lost; reconnecting"
+	}
+	return "the server is not ready; trying again"
 }
 
 func (w *watch) connected() {
 	if w.lost && !w.ErrTerminal {
 		w.aside("threadcast: connected again")
 	}
-	w.lost = false
+	w.lost, w.joined = false, true
 	w.status("")
 }

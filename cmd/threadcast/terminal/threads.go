@@ -84,7 +84,7 @@ func (t *table) add(threads []json.RawMessage, asJSON bool) error {
 			return fmt.Errorf("read the list: %w", err)
 		}
 		all[i].ID = line(all[i].ID)
-		t.id = max(t.id, min(widths.StringWidth(all[i].ID), least))
+		t.id = max(t.id, min(widths.StringWidth(all[i].ID), longestID))
 	}
 	if asJSON || len(all) == 0 {
 		return t.flush()
@@ -108,10 +108,11 @@ func (t *table) add(threads []json.RawMessage, asJSON bool) error {
 const (
 	stateWidth = 10
 	ageWidth   = 5
+	longestID  = 40 // of those that are aligned
 )
 
 func (t *table) row(state, age, id, title string) string {
-	return pad(state, stateWidth) + pad(age, ageWidth) + pad(id, t.id+2) + title
+	return pad(state, stateWidth) + pad(age, ageWidth) + pad(id, max(t.id, len("THREAD"))+2) + title
 }
 
 // stateWord is a state as people read it.
