@@ -49,7 +49,7 @@ func command(args []string, stdout, stderr io.Writer) int {
 		return 0
 	case errors.As(err, &usage):
 		of := ""
-		if len(args) > 0 && explainsItself(args[0]) {
+		if len(args) > 0 && (isTerm(args[0]) || args[0] == "loadtest") {
 			of = " " + args[0]
 		}
 		fmt.Fprintf(stderr, "threadcast: %v\nthreadcast%s --help explains the flags.\n", err, of)
@@ -57,13 +57,10 @@ func command(args []string, stdout, stderr io.Writer) int {
 	case !terminal.Said(err):
 		fmt.Fprintf(stderr, "threadcast: %v\n", err)
 	}
-	return terminal.ExitCode(err)
-}
-
-// explainsItself tells whether a command has a --help of its own.
-func explainsItself(command string) bool {
-	_, ok := findTerm(command)
-	return ok || command == "loadtest"
+	if len(args) > 0 && isTerm(args[0]) {
+		return terminal.ExitCode(err)
+	}
+	return 1
 }
 
 // process is what the outside gives: the wish to end (soft), to end at once (hard), the environment, and output.

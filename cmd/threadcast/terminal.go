@@ -101,6 +101,11 @@ func findTerm(name string) (termCommand, bool) {
 	return termCommands[i], true
 }
 
+func isTerm(name string) bool {
+	_, ok := findTerm(name)
+	return ok
+}
+
 // parseTerm reads the command line of one of the commands. Flags may stand before and behind what is no flag.
 func parseTerm(name string, args []string, env func(string) (string, bool)) (*termFlags, []string, *flag.FlagSet, error) {
 	f := &termFlags{server: defaultServer}
