@@ -140,10 +140,14 @@ func TestJoinThatIsRefused(t *testing.T) {
 		code    string
 		again   bool
 	}{
-		"by the thread":    {joinable("error", `{"code":"bad_cursor","message":"."}`, nil), 0, "bad_cursor", false},
-		"for now":          {joinable("error", unavailable, nil), 0, "unavailable", true},
-		"before it begins": {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"code":"not_authorized"}`, 403) }, 403, "not_authorized", false},
-		"while it drains":  {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"code":"draining"}`, 503) }, 503, "draining", true},
+		"by the thread": {joinable("error", `{"code":"bad_cursor","message":"."}`, nil), 0, "bad_cursor", false},
+		"for now":       {joinable("error", unavailable, nil), 0, "unavailable", true},
+		"before it begins": {func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, `{"code":"not_authorized"}`, http.StatusForbidden)
+		}, 403, "not_authorized", false},
+		"while it drains": {func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, `{"code":"draining"}`, http.StatusServiceUnavailable)
+		}, 503, "draining", true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

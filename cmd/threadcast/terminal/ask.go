@@ -57,7 +57,7 @@ func Ask(ctx context.Context, c Config, q Question) error {
 	defer f.nodes.Close()
 	a := &asking{watch: newWatch(c, f, newScreen(c.Output, true)), c: c, q: q, gone: make(chan struct{}), stop: func() {}}
 	defer close(a.gone)
-	a.view.solo = true
+	a.view.solo, a.loading = true, false
 	if a.lines != nil {
 		a.In = nil // who reads JSON answers with a command
 	}
@@ -76,7 +76,10 @@ func Ask(ctx context.Context, c Config, q Question) error {
 // all is the question, the answer, and what follows from it.
 func (a *asking) all(ctx context.Context) error {
 	a.status("connecting to " + line(a.c.Server))
-	var err error
+	err := a.flush()
+	if err != nil {
+		return err
+	}
 	if a.talk, err = loadConversation(ctx, a.follower.nodes, a.q.Thread); err != nil {
 		return err
 	}
@@ -240,7 +243,6 @@ func (a *asking) take(ctx context.Context, f fact) error {
 		}
 		return nil
 	case wire.EventCaughtUp:
-		a.loading = false
 		if !a.began && a.place == 0 {
 			return a.look(ctx)
 		}

@@ -15,7 +15,7 @@ import (
 func TestInert(t *testing.T) {
 	tests := map[string]struct{ in, want string }{
 		"words":              {"Grüße, 日本 👩‍🚀\tü\n", "Grüße, 日本 👩‍🚀\tü\n"},
-		"Arabic and Persian": {"می‌خواهم \u0600", "می‌خواهم \u0600"},
+		"Arabic and Persian": {"می\u200cخواهم \u0600", "می\u200cخواهم \u0600"},
 		"a title":            {"\x1b]0;x\x07", "␛]0;x␇"},
 		"a link":             {"\x1b]8;;http://x\x1b\\y", "␛]8;;http://x␛\\y"},
 		"colours":            {"\x1b[31mred", "␛[31mred"},

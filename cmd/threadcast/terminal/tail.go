@@ -68,7 +68,7 @@ type watch struct {
 
 func newWatch(c Config, f *follower, s *screen) *watch {
 	f.facts = make(chan fact)
-	w := &watch{screen: s, view: newView(s), follower: f, loading: true, told: time.Now()}
+	w := &watch{screen: s, view: newView(s), follower: f, loading: true}
 	w.view.full = c.Full
 	if c.JSON {
 		w.lines = &lines{s}
@@ -204,4 +204,7 @@ func (w *watch) connected() {
 	}
 	w.lost, w.joined = false, true
 	w.status("")
+	if w.loading {
+		w.status("loading")
+	}
 }

@@ -114,6 +114,17 @@ func TestTailEndsWithItsThread(t *testing.T) {
 	}
 }
 
+func TestTailTellsHowMuchHasCome(t *testing.T) {
+	s := open(t, "", said(3))
+	s.run("t", "r1", "Hello", "")
+	s.saved("t", "r1")
+	c := s.tail(func(c *terminal.Config) { c.ErrTerminal = true }, terminal.Tailing{Thread: "t", Once: true, Raw: true})
+	c.ends(0)
+	if got := c.err.String(); !strings.Contains(got, "\r\x1b[Kloading\r\x1b[Kloading: ") || !strings.HasSuffix(got, " events so far\r\x1b[K") {
+		t.Errorf("it says %q", got)
+	}
+}
+
 func TestTailOfAnEmptyThreadSaysSoOnATerminal(t *testing.T) {
 	s := open(t, "")
 	c := s.tail(func(c *terminal.Config) { c.ErrTerminal = true }, terminal.Tailing{Thread: "never used"})
