@@ -157,10 +157,6 @@ func TestAskWhoseRunIsTakenBack(t *testing.T) {
 	if err := json.Unmarshal([]byte(c.out.String()), &accepted); err != nil || accepted.ThreadID != "t" || accepted.Cursor == "" {
 		t.Fatalf("it wrote %q: %v", &c.out, err)
 	}
-	s.eventually("it is joined", func() bool {
-		_, text := s.call("GET", "/api/threads/t", "")
-		return strings.Contains(text, accepted.RunID) && s.conns.open() > 4
-	})
 	s.start(nil, stopping("t", accepted.RunID)).ends(0)
 	if err := c.ends(1); err == nil || err.Error() != "the run was taken back before it began" {
 		t.Errorf("it says %v", err)

@@ -131,13 +131,6 @@ func (c *conns) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// open counts the connections there have been since the last cut.
-func (c *conns) open() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.all)
-}
-
 // cut cuts all connections without a word.
 func (c *conns) cut() {
 	c.mu.Lock()

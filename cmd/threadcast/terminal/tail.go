@@ -170,8 +170,12 @@ func (w *watch) caughtUp(s client.Step) error {
 	if w.once {
 		return errEnough
 	}
-	if !w.shown && !s.Running && w.lines == nil {
+	switch {
+	case w.shown || s.Running:
+	case s.To == thread.Cursor{}:
 		w.status("nothing here yet; waiting for a run")
+	default:
+		w.status("waiting for a run")
 	}
 	return nil
 }

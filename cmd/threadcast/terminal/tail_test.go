@@ -83,8 +83,8 @@ func TestTailBeginsWhereItIsTold(t *testing.T) {
 		}
 	})
 	t.Run("now", func(t *testing.T) {
-		c := s.tail(nil, terminal.Tailing{Thread: "t", Now: true})
-		s.eventually("somebody watches", func() bool { return c.err.String() != "" || s.conns.open() > 0 })
+		c := s.tail(func(c *terminal.Config) { c.ErrTerminal = true }, terminal.Tailing{Thread: "t", Now: true})
+		s.shows(&c.err, "waiting for a run")
 		s.run("t", "r2", "And?", "")
 		s.shows(&c.out, "w0 ")
 		if strings.Contains(c.out.String(), "Hello") {
