@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -117,7 +118,7 @@ func (a *asking) prompt(ctx context.Context) ([]resumeEntry, error) {
 		return nil, said{ErrWaiting}
 	}
 	if a.typed == nil {
-		a.typed = a.readLines()
+		a.typed = readLines(a.In, a.gone)
 	}
 	var entries []resumeEntry
 	for len(entries) < len(a.talk.pending) {
@@ -138,16 +139,16 @@ func (a *asking) prompt(ctx context.Context) ([]resumeEntry, error) {
 	return entries, nil
 }
 
-// readLines reads what is typed, until that ends or nobody waits for it any more; the read that goes on then ends with the
-// process.
-func (a *asking) readLines() <-chan string {
+// readLines reads what is typed, until that ends or nobody waits for it any more: then gone is closed, and the read that goes
+// on ends with the process.
+func readLines(in io.Reader, gone <-chan struct{}) <-chan string {
 	typed := make(chan string)
 	go func() {
 		defer close(typed)
-		for scanner := bufio.NewScanner(a.In); scanner.Scan(); {
+		for scanner := bufio.NewScanner(in); scanner.Scan(); {
 			select {
 			case typed <- scanner.Text():
-			case <-a.gone:
+			case <-gone:
 				return
 			}
 		}
@@ -170,6 +171,10 @@ var errElsewhere = errors.New("answered elsewhere")
 
 // typedLine waits for a line, or for somebody else's answer.
 func (a *asking) typedLine(ctx context.Context) (string, error) {
+	var facts <-chan fact
+	if a.over != nil { // it follows already
+		facts = a.follower.facts
+	}
 	for {
 		select {
 		case typed, ok := <-a.typed:
@@ -180,7 +185,7 @@ func (a *asking) typedLine(ctx context.Context) (string, error) {
 				return "", said{ErrWaiting}
 			}
 			return typed, nil
-		case f := <-a.facts():
+		case f := <-facts:
 			if f.event == wire.EventEvents && len(f.step.Events) > 0 && string(f.step.RunID) != a.run {
 				a.adopt(string(f.step.RunID))
 				if err := a.take(ctx, f); err != nil {
@@ -203,14 +208,6 @@ func (a *asking) typedLine(ctx context.Context) (string, error) {
 func (a *asking) adopt(run string) {
 	a.aside("Somebody else has answered.")
 	a.run, a.began, a.end = run, false, nil
-}
-
-// facts are the follower's, if it follows already.
-func (a *asking) facts() <-chan fact {
-	if a.over == nil {
-		return nil
-	}
-	return a.follower.facts
 }
 
 func (a *asking) howToAnswer() {

@@ -126,23 +126,20 @@ func (a *asking) answer(ctx context.Context) error {
 }
 
 // outcome is the error of a run that has ended.
-func (a *asking) outcome() error {
+func (a *asking) outcome() (err error) {
 	o := a.end.object("outcome")
 	switch {
 	case a.end.text("type") == "RUN_ERROR", o.text("type") == "cancelled":
-		return a.said(ErrRun)
+		err = ErrRun
 	case len(o.list("pendingToolCallIds")) > 0:
-		return a.said(ErrWaiting)
+		err = ErrWaiting
+	default:
+		return nil
 	}
-	return nil
-}
-
-// said is an error of which the view has told.
-func (a *asking) said(err error) error {
-	if a.lines != nil {
-		return err
+	if a.lines == nil {
+		err = said{err} // the view has shown it
 	}
-	return said{err}
+	return err
 }
 
 // request asks for a run, which may mean to ask more than once: the run has its id from here. Somebody else may have answered
@@ -234,7 +231,9 @@ func (a *asking) take(ctx context.Context, f fact) error {
 		if mine {
 			a.began, a.place = true, 0
 			a.batch(f.step)
-			a.ended(f.step)
+			if ended(f.step) {
+				a.end = fieldsOf(f.step.Events[len(f.step.Events)-1])
+			}
 		}
 		return nil
 	case wire.EventReset:
@@ -249,12 +248,6 @@ func (a *asking) take(ctx context.Context, f fact) error {
 		return nil
 	}
 	return a.watch.take(f)
-}
-
-func (a *asking) ended(s client.Step) {
-	if ended(s) {
-		a.end = fieldsOf(s.Events[len(s.Events)-1])
-	}
 }
 
 // turn keeps the run's place in the queue.

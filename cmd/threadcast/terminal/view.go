@@ -67,24 +67,20 @@ func (v *view) show(f fields) {
 }
 
 // showers show the events of AG-UI 1.0, section 4.
-var showers map[string]func(*view, fields)
-
-func init() { //nolint:gochecknoinits // the table holds what uses it
-	silent := func(*view, fields) {}
-	showers = map[string]func(*view, fields){
-		"RUN_STARTED": (*view).runStarted, "RUN_FINISHED": (*view).runFinished, "RUN_ERROR": (*view).runError,
-		"STEP_STARTED": (*view).step, "STEP_FINISHED": silent,
-		"TEXT_MESSAGE_START": (*view).textStart, "TEXT_MESSAGE_CONTENT": (*view).textContent, "TEXT_MESSAGE_END": (*view).textEnd,
-		"REASONING_START": silent, "REASONING_END": silent, "REASONING_ENCRYPTED_VALUE": silent,
-		"REASONING_MESSAGE_START": (*view).thought, "REASONING_MESSAGE_CONTENT": (*view).textContent, "REASONING_MESSAGE_END": (*view).textEnd,
-		"TOOL_CALL_START": (*view).callStart, "TOOL_CALL_ARGS": (*view).callArgs, "TOOL_CALL_END": (*view).callEnd,
-		"TOOL_CALL_RESULT": (*view).callResult,
-		"STATE_SNAPSHOT":   (*view).stateSnapshot, "STATE_DELTA": (*view).stateDelta, "MESSAGES_SNAPSHOT": (*view).messagesSnapshot,
-		"ACTIVITY_SNAPSHOT": (*view).activitySnapshot, "ACTIVITY_DELTA": (*view).activityDelta,
-		"SUBAGENT_STARTED": (*view).subagentStarted, "SUBAGENT_FINISHED": silent, "SUBAGENT_ERROR": (*view).subagentError,
-		"CUSTOM": (*view).custom, "RAW": (*view).raw,
-	}
+var showers = map[string]func(*view, fields){
+	"RUN_STARTED": showRunStarted, "RUN_FINISHED": showRunFinished, "RUN_ERROR": showRunError,
+	"STEP_STARTED": showStep, "STEP_FINISHED": silent,
+	"TEXT_MESSAGE_START": showTextStart, "TEXT_MESSAGE_CONTENT": showTextContent, "TEXT_MESSAGE_END": showTextEnd,
+	"REASONING_START": silent, "REASONING_END": silent, "REASONING_ENCRYPTED_VALUE": silent,
+	"REASONING_MESSAGE_START": showThought, "REASONING_MESSAGE_CONTENT": showTextContent, "REASONING_MESSAGE_END": showTextEnd,
+	"TOOL_CALL_START": showCallStart, "TOOL_CALL_ARGS": showCallArgs, "TOOL_CALL_END": showCallEnd, "TOOL_CALL_RESULT": showCallResult,
+	"STATE_SNAPSHOT": showStateSnapshot, "STATE_DELTA": showStateDelta, "MESSAGES_SNAPSHOT": showMessagesSnapshot,
+	"ACTIVITY_SNAPSHOT": showActivitySnapshot, "ACTIVITY_DELTA": showActivityDelta,
+	"SUBAGENT_STARTED": showSubagentStarted, "SUBAGENT_FINISHED": silent, "SUBAGENT_ERROR": showSubagentError,
+	"CUSTOM": showCustom, "RAW": showRaw,
 }
+
+func silent(*view, fields) {}
 
 // labelled writes a note with a label before it, its further lines below its first. The text is made inert here.
 func (v *view) labelled(label string, st style, text string) {
@@ -123,24 +119,24 @@ func (v *view) short(text string) string {
 	return v.fit(text, 2*labelled)
 }
 
-func (v *view) step(f fields) { v.labelled("step", dim, line(f.text("stepName"))) }
+func showStep(v *view, f fields) { v.labelled("step", dim, line(f.text("stepName"))) }
 
-func (v *view) custom(f fields) {
+func showCustom(v *view, f fields) {
 	v.labelled("custom", dim, line(f.text("name"))+" "+v.value(f["value"]))
 }
 
-func (v *view) raw(f fields) {
+func showRaw(v *view, f fields) {
 	if v.full {
 		v.labelled("raw", dim, v.value(f["event"]))
 	}
 }
 
-func (v *view) subagentStarted(f fields) {
+func showSubagentStarted(v *view, f fields) {
 	name := line(f.text("name"))
 	v.agents[f.text("subagentRunId")] = name
 	v.labelled("agent", dim, strings.TrimSpace(name+" "+v.short(f.text("description"))))
 }
 
-func (v *view) subagentError(f fields) {
+func showSubagentError(v *view, f fields) {
 	v.labelled("agent", red, v.agents[f.text("subagentRunId")]+" failed: "+line(f.text("message")))
 }

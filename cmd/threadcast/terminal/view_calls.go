@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-func (v *view) callStart(f fields) {
+func showCallStart(v *view, f fields) {
 	name := line(f.text("toolCallName"))
 	v.calls[f.text("toolCallId")] = &call{name: name}
 	v.status(pad("tool", labelled) + name + " …")
 }
 
-func (v *view) callArgs(f fields) {
+func showCallArgs(v *view, f fields) {
 	if c := v.calls[f.text("toolCallId")]; c != nil {
 		c.args.WriteString(c.add(f["delta"]))
 	}
 }
 
-// callEnd shows a call, now that its arguments are complete.
-func (v *view) callEnd(f fields) {
+// showCallEnd shows a call, now that its arguments are complete.
+func showCallEnd(v *view, f fields) {
 	if c := v.calls[f.text("toolCallId")]; c != nil {
 		v.labelled("tool", cyan, strings.TrimSpace(c.name+" "+v.arguments(c.args.String())))
 		c.args.Reset()
@@ -33,7 +33,7 @@ func (v *view) arguments(text string) string {
 	return v.short(text)
 }
 
-func (v *view) callResult(f fields) {
+func showCallResult(v *view, f fields) {
 	v.shown[f.text("messageId")] = true
 	name := ""
 	if c := v.calls[f.text("toolCallId")]; c != nil {

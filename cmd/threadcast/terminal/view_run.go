@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// runStarted shows which run begins, and what was asked.
-func (v *view) runStarted(f fields) {
+// showRunStarted shows which run begins, and what was asked.
+func showRunStarted(v *view, f fields) {
 	v.forget()
 	input := f.object("input")
 	if !v.solo {
@@ -46,7 +46,7 @@ func (v *view) answer(f fields) string {
 	return v.value(f["payload"])
 }
 
-func (v *view) runFinished(f fields) {
+func showRunFinished(v *view, f fields) {
 	v.turn(nil)
 	outcome := f.object("outcome")
 	switch outcome.text("type") {
@@ -75,7 +75,7 @@ func (v *view) callName(id json.RawMessage) string {
 	return line(name)
 }
 
-func (v *view) runError(f fields) {
+func showRunError(v *view, f fields) {
 	v.turn(nil)
 	text := f.text("message")
 	if code := f.text("code"); code != "" {

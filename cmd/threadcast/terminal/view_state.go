@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-func (v *view) stateSnapshot(f fields) { v.labelled("state", dim, v.value(f["snapshot"])) }
+func showStateSnapshot(v *view, f fields) { v.labelled("state", dim, v.value(f["snapshot"])) }
 
-func (v *view) stateDelta(f fields) {
+func showStateDelta(v *view, f fields) {
 	if text := patchText(f["delta"]); text != "" {
 		v.labelled("state", dim, v.short(text))
 	}
 }
 
-func (v *view) activitySnapshot(f fields) {
+func showActivitySnapshot(v *view, f fields) {
 	v.shown[f.text("messageId")] = true
 	v.labelled("activity", dim, line(f.text("activityType"))+" "+v.value(f["content"]))
 }
 
-func (v *view) activityDelta(f fields) {
+func showActivityDelta(v *view, f fields) {
 	v.labelled("activity", dim, line(f.text("activityType"))+" "+v.short(patchText(f["patch"])))
 }
 
@@ -40,8 +40,8 @@ func patchText(patch json.RawMessage) string {
 	return strings.Join(said, ", ")
 }
 
-// messagesSnapshot shows those messages of a snapshot that have not been shown.
-func (v *view) messagesSnapshot(f fields) {
+// showMessagesSnapshot shows those messages of a snapshot that have not been shown.
+func showMessagesSnapshot(v *view, f fields) {
 	for _, raw := range f.list("messages") {
 		v.message(fieldsOf(raw))
 	}
@@ -58,9 +58,9 @@ func (v *view) message(f fields) {
 	case "assistant", "reasoning":
 		v.assistant(f)
 	case "tool":
-		v.callResult(fields{"messageId": f["id"], "toolCallId": f["toolCallId"], "content": f["content"]})
+		showCallResult(v, fields{"messageId": f["id"], "toolCallId": f["toolCallId"], "content": f["content"]})
 	case "activity":
-		v.activitySnapshot(f)
+		showActivitySnapshot(v, f)
 	default:
 		v.labelled(line(role), cyan, strings.TrimRight(contentText(f["content"]), "\n"))
 	}
@@ -79,8 +79,8 @@ func (v *view) assistant(f fields) {
 	for _, raw := range f.list("toolCalls") {
 		call := fieldsOf(raw)
 		id := fields{"toolCallId": call["id"]}
-		v.callStart(fields{"toolCallId": call["id"], "toolCallName": call.object("function")["name"]})
-		v.callArgs(fields{"toolCallId": call["id"], "delta": call.object("function")["arguments"]})
-		v.callEnd(id)
+		showCallStart(v, fields{"toolCallId": call["id"], "toolCallName": call.object("function")["name"]})
+		showCallArgs(v, fields{"toolCallId": call["id"], "delta": call.object("function")["arguments"]})
+		showCallEnd(v, id)
 	}
 }

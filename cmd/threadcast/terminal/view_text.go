@@ -10,8 +10,8 @@ type block struct {
 	style style
 }
 
-// textStart begins a message.
-func (v *view) textStart(f fields) {
+// showTextStart begins a message.
+func showTextStart(v *view, f fields) {
 	b := &block{id: f.text("messageId")}
 	if role := f.text("role"); role != "" && role != "assistant" {
 		b.label, b.style = role, cyan
@@ -19,7 +19,7 @@ func (v *view) textStart(f fields) {
 	v.begin(b)
 }
 
-func (v *view) thought(f fields) {
+func showThought(v *view, f fields) {
 	v.begin(&block{id: f.text("messageId"), label: "thinking", style: dim})
 }
 
@@ -28,7 +28,7 @@ func (v *view) begin(b *block) {
 	v.turn(b)
 }
 
-func (v *view) textContent(f fields) {
+func showTextContent(v *view, f fields) {
 	id := f.text("messageId")
 	b := v.blocks[id]
 	if b == nil { // its beginning is not here
@@ -45,7 +45,7 @@ func (v *view) textContent(f fields) {
 	v.write(v.pen(b), b.style, text)
 }
 
-func (v *view) textEnd(f fields) {
+func showTextEnd(v *view, f fields) {
 	b := v.blocks[f.text("messageId")]
 	if b != nil && v.block == b {
 		v.turn(nil)
