@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/threadcast/threadcast/cmd/threadcast/loadtest"
+	threadclient "github.com/threadcast/threadcast/cmd/threadcast/client"
 	"github.com/threadcast/threadcast/persistence/thread"
 	"github.com/threadcast/threadcast/web/webtest"
 )
@@ -106,7 +106,7 @@ func (f *follower) until(done func() bool) error {
 }
 
 func (f *follower) handle(p webtest.Push) error {
-	step, err := loadtest.Next(f.pos, p.Event, p.Payload)
+	step, err := threadclient.Next(f.pos, p.Event, p.Payload)
 	if err != nil {
 		return err
 	}

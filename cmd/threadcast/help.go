@@ -10,6 +10,10 @@ const helpHead = `threadcast runs AI agents so that their answers outlive the br
 
 Usage:
   threadcast [serve] [flags]   serve; this is what happens without a command
+  threadcast ask TEXT...       ask an agent from the terminal; a thread comes of it
+  threadcast tail THREAD       follow a thread in the terminal
+  threadcast threads           list the threads
+  threadcast stop THREAD       stop what runs in a thread; of these four, --help lists the flags
   threadcast loadtest [flags]  try running nodes with many viewers; loadtest --help lists the flags
   threadcast version           print the version
   threadcast help              print this

@@ -34,7 +34,9 @@ var allowed = []struct {
 	{"web/copilotkit", []string{"runner/agui", "persistence/thread"}, "wire forms are bytes in, bytes out"},
 	{"web", []string{"hub", "runner/agui", "persistence/thread"}, "the runner is reached through web's own interface"},
 	{"static", nil, "the page is files"},
-	{"cmd/threadcast/loadtest", []string{"web/wire", "persistence/thread"}, "a client knows nothing of a server but its frames"},
+	{"cmd/threadcast/client", []string{"web/wire", "persistence/thread"}, "a client knows nothing of a server but its frames"},
+	{"cmd/threadcast/loadtest", []string{"cmd/threadcast/client", "web/wire", "persistence/thread"}, "it is a client"},
+	{"cmd/threadcast/terminal", []string{"cmd/threadcast/client", "web/wire", "persistence/thread"}, "it is a client"},
 	{"cmd", []string{""}, "the one place that sees everything"},
 	{"docs/examples", []string{""}, "a program of somebody else sees what is public"},
 }

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/threadcast/threadcast/cmd/threadcast/loadtest"
@@ -127,7 +126,7 @@ func runLoad(p process, args []string) error {
 	if err != nil {
 		return err
 	}
-	if terminal(p.stderr) {
+	if isTerminal(p.stderr) {
 		f.Progress = p.stderr
 	}
 	report, err := loadtest.Run(p.soft, f.Config)
@@ -154,14 +153,4 @@ func printReport(w io.Writer, report loadtest.Report, asJSON bool) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	return enc.Encode(report)
-}
-
-// terminal tells whether w is one.
-func terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }

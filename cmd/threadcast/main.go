@@ -12,6 +12,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+
+	"github.com/threadcast/threadcast/cmd/threadcast/terminal"
 )
 
 // version is set by the linker of a release.
@@ -40,20 +42,24 @@ func command(args []string, stdout, stderr io.Writer) int {
 			}
 		}
 	}()
-	err := run(process{soft: soft, hard: hard, env: os.LookupEnv, stdout: stdout, stderr: stderr}, args)
+	err := run(process{soft: soft, hard: hard, env: os.LookupEnv, stdin: os.Stdin, stdout: stdout, stderr: stderr}, args)
 	var usage usageError
 	switch {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 		return 0
 	case errors.As(err, &usage):
 		of := ""
-		if len(args) > 0 && args[0] == "loadtest" {
-			of = " loadtest"
+		if len(args) > 0 && (isTerm(args[0]) || args[0] == "loadtest") {
+			of = " " + args[0]
 		}
 		fmt.Fprintf(stderr, "threadcast: %v\nthreadcast%s --help explains the flags.\n", err, of)
 		return 2
+	case !terminal.Said(err):
+		fmt.Fprintf(stderr, "threadcast: %v\n", err)
 	}
-	fmt.Fprintf(stderr, "threadcast: %v\n", err)
+	if len(args) > 0 && isTerm(args[0]) {
+		return terminal.ExitCode(err)
+	}
 	return 1
 }
 
@@ -61,6 +67,7 @@ func command(args []string, stdout, stderr io.Writer) int {
 type process struct {
 	soft, hard     context.Context
 	env            func(string) (string, bool)
+	stdin          io.Reader
 	stdout, stderr io.Writer
 }
 
@@ -72,6 +79,9 @@ func run(p process, args []string) error {
 	}
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 		command, args = args[0], args[1:]
+	}
+	if c, ok := findTerm(command); ok {
+		return runTerm(p, c, args)
 	}
 	switch command {
 	case "serve":

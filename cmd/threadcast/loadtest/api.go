@@ -1,107 +1,20 @@
 package loadtest
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
-	"math/rand/v2"
 	"net/http"
-	"net/url"
-	"strings"
-	"time"
 
+	"github.com/threadcast/threadcast/cmd/threadcast/client"
 	"github.com/threadcast/threadcast/persistence/thread"
-	"github.com/threadcast/threadcast/web/wire"
 )
 
-// nodes are the servers, and the connections to them.
-type nodes struct {
-	urls     []string
-	client   *http.Client
-	patience time.Duration
-}
+// nodes are the servers that carry the load.
+type nodes struct{ *client.Nodes }
 
 func newNodes(c Config) *nodes {
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 32}
-	var urls []string
-	for _, u := range c.URLs {
-		urls = append(urls, strings.TrimRight(u, "/"))
-	}
-	return &nodes{urls: urls, client: &http.Client{Transport: transport}, patience: c.Patience}
+	return &nodes{client.New(client.Options{URLs: c.URLs, Patience: c.Patience})}
 }
-
-func (n *nodes) any() string { return n.urls[rand.IntN(len(n.urls))] }
-
-// refusal is an answer that is none of those hoped for.
-type refusal struct {
-	status int
-	what   string
-}
-
-func (r *refusal) Error() string { return fmt.Sprintf("answered %d: %.200s", r.status, r.what) }
-
-// again tells whether it is worth asking once more.
-func (r *refusal) again() bool {
-	return r.status == http.StatusServiceUnavailable || r.status == http.StatusBadGateway
-}
-
-// call asks one node after the other until one answers, and decodes the answer into value unless that is nil. All
-// that is asked here may be asked twice.
-func (n *nodes) call(ctx context.Context, method, path string, body, value any) error {
-	deadline := time.Now().Add(n.patience)
-	for try := 0; ; try++ {
-		err := n.once(ctx, method, n.any()+path, body, value)
-		refused, ok := err.(*refusal) //nolint:errorlint // it comes from there as it is
-		if err == nil || ok && !refused.again() || time.Now().After(deadline) {
-			return err
-		}
-		if paused := backoff(ctx, try); paused != nil {
-			return paused
-		}
-	}
-}
-
-// backoff waits longer from one try to the next, with chance in it.
-func backoff(ctx context.Context, try int) error {
-	longest := min(50*time.Millisecond<<min(try, 6), 2*time.Second)
-	return pause(ctx, longest/2+rand.N(longest))
-}
-
-func (n *nodes) once(ctx context.Context, method, target string, body, value any) error {
-	ctx, cancel := context.WithTimeout(ctx, n.patience)
-	defer cancel()
-	var reader io.Reader
-	if body != nil {
-		data, err := json.Marshal(body)
-		if err != nil {
-			return err
-		}
-		reader = bytes.NewReader(data)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, target, reader)
-	if err != nil {
-		return err
-	}
-	resp, err := n.client.Do(req)
-	if err != nil {
-		return err
-	}
-	data, err := io.ReadAll(resp.Body)
-	_ = resp.Body.Close() // it has been read
-	switch {
-	case err != nil:
-		return fmt.Errorf("%s %s: %w", method, target, err)
-	case resp.StatusCode >= 300:
-		return &refusal{resp.StatusCode, string(data)}
-	case value == nil:
-		return nil
-	}
-	return json.Unmarshal(data, value)
-}
-
-func threadPath(id string) string { return "/api/threads/" + url.PathEscape(id) }
 
 // agent is an agent of the nodes.
 type agent struct {
@@ -115,7 +28,7 @@ func (n *nodes) find(ctx context.Context, id string) (agent, error) {
 	var list struct {
 		Agents []agent `json:"agents"`
 	}
-	if err := n.call(ctx, http.MethodGet, "/api/agents", nil, &list); err != nil {
+	if err := n.Call(ctx, client.Request{Method: http.MethodGet, Path: "/api/agents"}, &list); err != nil {
 		return agent{}, fmt.Errorf("ask for the agents: %w", err)
 	}
 	for _, a := range list.Agents {
@@ -145,7 +58,8 @@ func (n *nodes) start(ctx context.Context, id string, r request) (uint64, error)
 	var answer struct {
 		Cursor string `json:"cursor"`
 	}
-	if err := n.call(ctx, http.MethodPost, threadPath(id)+"/runs", r, &answer); err != nil {
+	ask := client.Request{Method: http.MethodPost, Path: client.ThreadPath(id) + "/runs", Body: r}
+	if err := n.Call(ctx, ask, &answer); err != nil {
 		return 0, err
 	}
 	at, err := thread.ParseCursor(answer.Cursor)
@@ -160,12 +74,13 @@ type stopped struct {
 
 func (n *nodes) stop(ctx context.Context, id, run string) (stopped, error) {
 	var answer stopped
-	err := n.call(ctx, http.MethodPost, threadPath(id)+"/stop", map[string]string{"runId": run}, &answer)
+	ask := client.Request{Method: http.MethodPost, Path: client.ThreadPath(id) + "/stop", Body: map[string]string{"runId": run}}
+	err := n.Call(ctx, ask, &answer)
 	return answer, err
 }
 
 func (n *nodes) delete(ctx context.Context, id string) error {
-	return n.call(ctx, http.MethodDelete, threadPath(id), nil, nil)
+	return n.Call(ctx, client.Request{Method: http.MethodDelete, Path: client.ThreadPath(id)}, nil)
 }
 
 // record reads a run as the API has it, and checks that its batches follow each other.
@@ -173,11 +88,11 @@ func (n *nodes) record(ctx context.Context, id string, run uint64) (*passage, er
 	p := newPassage(run)
 	for more := true; more && !p.done(); {
 		var page struct {
-			Batches []payload `json:"batches"`
-			More    bool      `json:"more"`
+			Batches []client.Batch `json:"batches"`
+			More    bool           `json:"more"`
 		}
-		path := threadPath(id) + "/events?replay=raw&limit=5000&after=" + p.at.String()
-		if err := n.call(ctx, http.MethodGet, path, nil, &page); err != nil {
+		path := client.ThreadPath(id) + "/events?replay=raw&limit=5000&after=" + p.at.String()
+		if err := n.Call(ctx, client.Request{Method: http.MethodGet, Path: path}, &page); err != nil {
 			return nil, err
 		}
 		if err := p.takePage(page.Batches); err != nil {
@@ -189,13 +104,9 @@ func (n *nodes) record(ctx context.Context, id string, run uint64) (*passage, er
 }
 
 // takePage takes those batches of a page that are of this run.
-func (p *passage) takePage(batches []payload) error {
+func (p *passage) takePage(batches []client.Batch) error {
 	for _, b := range batches {
-		event := wire.EventEvents
-		if b.Reset {
-			event = wire.EventReset
-		}
-		s, err := b.step(p.at, Step{Event: event})
+		s, err := b.Step(p.at)
 		switch {
 		case err != nil:
 			return err

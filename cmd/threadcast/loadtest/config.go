@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"time"
+
+	"github.com/threadcast/threadcast/cmd/threadcast/client"
 )
 
 // Config says what load to make. [Defaults] returns a modest one; only URLs has to be set.
@@ -57,9 +58,8 @@ func Defaults() Config {
 // Check refuses what cannot be meant, such as a load of no viewers, with a sentence that says what.
 func (c *Config) Check() error {
 	for _, u := range c.URLs {
-		parsed, err := url.Parse(u)
-		if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {
-			return fmt.Errorf("%q is not the URL of a node, such as http://127.0.0.1:8080", u)
+		if err := client.CheckURL(u); err != nil {
+			return err
 		}
 	}
 	switch {

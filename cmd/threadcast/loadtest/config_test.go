@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/threadcast/threadcast/cmd/threadcast/loadtest"
-	"github.com/threadcast/threadcast/persistence/thread"
 )
 
 func TestLoadsThatCannotBeMadeAreRefused(t *testing.T) {
@@ -88,38 +87,5 @@ func TestReportIsWritten(t *testing.T) {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%q is missing in %s", want, text)
 		}
-	}
-}
-
-func TestNext(t *testing.T) {
-	at := thread.Cursor{Run: 2, Seq: 7}
-	tests := map[string]struct {
-		event, payload string
-		to             string
-		broken         bool
-	}{
-		"a batch":               {"ag_ui_events", `{"from":"2-7","to":"2-9","events":[1,2]}`, "2-9", false},
-		"the next run":          {"ag_ui_events", `{"from":"3-0","to":"3-1","events":[1]}`, "3-1", false},
-		"a reset":               {"reset", `{"runId":"r","from":"2-0"}`, "2-0", false},
-		"caught up":             {"caught_up", `{"cursor":"2-7"}`, "2-7", false},
-		"a gap":                 {"ag_ui_events", `{"from":"2-8","to":"2-9","events":[1]}`, "", true},
-		"a repetition":          {"ag_ui_events", `{"from":"2-6","to":"2-7","events":[1]}`, "", true},
-		"half a repetition":     {"ag_ui_events", `{"from":"2-6","to":"2-8","events":[1,2]}`, "", true},
-		"backwards":             {"ag_ui_events", `{"from":"2-7","to":"2-7","events":[]}`, "", true},
-		"over the end of a run": {"ag_ui_events", `{"from":"2-7","to":"3-1","events":[1]}`, "", true},
-		"a run left out":        {"ag_ui_events", `{"from":"4-0","to":"4-1","events":[1]}`, "", true},
-		"caught up elsewhere":   {"caught_up", `{"cursor":"2-8"}`, "", true},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			step, err := loadtest.Next(at, test.event, []byte(test.payload))
-			var broken *loadtest.Break
-			if errors.As(err, &broken) != test.broken || !test.broken && (err != nil || step.To.String() != test.to) {
-				t.Errorf("got %+v, %v", step, err)
-			}
-			if test.broken && broken.At != at {
-				t.Errorf("it broke at %s", broken.At)
-			}
-		})
 	}
 }

@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/threadcast/threadcast/cmd/threadcast/client"
 	"github.com/threadcast/threadcast/persistence/thread"
 )
 
@@ -44,7 +46,7 @@ func newCourse(l *load, n int) *course {
 		done: make(chan saw, 2*l.Viewers), given: make(chan error, l.Viewers),
 	}
 	for i := range l.Viewers {
-		v := &viewer{c: c, index: i, url: l.nodes.urls[(n+i)%len(l.nodes.urls)], restless: rand.IntN(100) < l.Restless}
+		v := &viewer{c: c, index: i, url: l.nodes.URL(n + i), restless: rand.IntN(100) < l.Restless}
 		c.viewers = append(c.viewers, v)
 	}
 	return c
@@ -259,7 +261,8 @@ func (c *course) say(ctx context.Context, format string, args ...any) {
 // remove deletes the thread. One that was never used is not there.
 func (c *course) remove(ctx context.Context) {
 	err := c.nodes.delete(ctx, c.thread)
-	if refused, ok := err.(*refusal); ok && refused.status == http.StatusNotFound { //nolint:errorlint // it comes as it is
+	var refused *client.Refusal
+	if errors.As(err, &refused) && refused.Status == http.StatusNotFound {
 		return
 	}
 	if err != nil {

@@ -4,5 +4,5 @@
 //
 // It stands outside of the flow: it is a client of the HTTP API and of the socket, as docs/protocol.md describes them, and
 // knows of threadcast only the frames and the cursors. The command "threadcast loadtest" is made of it, and so are
-// the tests of the binary. [Run] does all of it; [Next] is the check by itself, for readers of their own.
+// the tests of the binary. [Run] does all of it, by means of package client.
 package loadtest

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/threadcast/threadcast/cmd/threadcast/client"
 )
 
 // pacer spaces what many goroutines do.
@@ -31,20 +33,5 @@ func (p *pacer) wait(ctx context.Context) error {
 	turn := p.next.Sub(now)
 	p.next = p.next.Add(p.gap)
 	p.mu.Unlock()
-	return pause(ctx, turn)
-}
-
-// pause waits for d, or returns the cause of ctx.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return context.Cause(ctx)
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return client.Pause(ctx, turn)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"hash/maphash"
 
+	"github.com/threadcast/threadcast/cmd/threadcast/client"
 	"github.com/threadcast/threadcast/persistence/thread"
 )
 
@@ -43,7 +44,7 @@ func newPassage(number uint64) *passage {
 type misfit struct{ lost, repeated, late int }
 
 // take adds the batch of a step to what is there, and says what does not fit.
-func (p *passage) take(s Step) (m misfit) {
+func (p *passage) take(s client.Step) (m misfit) {
 	for _, e := range s.Events {
 		if p.ended {
 			m.late++

@@ -38,7 +38,7 @@ func Run(ctx context.Context, c Config) (Report, error) {
 	}
 	c.Prefix = cmp.Or(c.Prefix, "load-"+strings.ToLower(rand.Text()[:8])+"-")
 	l := &load{Config: c, nodes: newNodes(c), pacer: newPacer(c.Connect), tally: &tally{}, began: time.Now()}
-	defer l.nodes.client.CloseIdleConnections()
+	defer l.nodes.Close()
 	var err error
 	if l.agent, err = l.nodes.find(ctx, c.Agent); err != nil {
 		return Report{}, err

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/threadcast/threadcast/cmd/threadcast/client"
 	"github.com/threadcast/threadcast/persistence/thread"
 	"github.com/threadcast/threadcast/web/wire"
 )
@@ -30,7 +31,7 @@ var errLeft = errors.New("the viewer has left")
 // follow stays with the thread until ctx ends.
 func (v *viewer) follow(ctx context.Context) {
 	joined := false
-	for try := 0; ctx.Err() == nil; v.url = v.c.nodes.any() {
+	for try := 0; ctx.Err() == nil; v.url = v.c.nodes.Any() {
 		s, err := v.connect(ctx)
 		if err == nil {
 			if !joined {
@@ -39,7 +40,7 @@ func (v *viewer) follow(ctx context.Context) {
 			}
 			try = 0
 			err = v.read(ctx, s)
-			s.cut()
+			s.Cut()
 			if errors.Is(err, errLeft) {
 				v.c.tally.note(func(r *Report) { r.Returns.Resumes++ })
 				continue
@@ -48,36 +49,36 @@ func (v *viewer) follow(ctx context.Context) {
 				v.c.tally.note(func(r *Report) { r.Returns.Reconnects++ })
 			}
 		}
-		var refused *refusal
-		if errors.As(err, &refused) && ctx.Err() == nil {
+		var refused *client.Refusal
+		if errors.As(err, &refused) && refused.Status == 0 && !refused.Again() && ctx.Err() == nil {
 			v.c.fault(func(f *Faults) { f.Refused++ }, "viewer %d: %v", v.index, err)
 			v.c.give(err)
 			return
 		}
-		if backoff(ctx, try) != nil {
+		if client.Backoff(ctx, try) != nil {
 			return
 		}
 		try++
 	}
 }
 
-func (v *viewer) connect(ctx context.Context) (*socket, error) {
+func (v *viewer) connect(ctx context.Context) (*client.Socket, error) {
 	if err := v.c.pacer.wait(ctx); err != nil {
 		return nil, err
 	}
-	return v.c.nodes.join(ctx, v.url, v.c.thread, v.pos)
+	return v.c.nodes.Join(ctx, v.url, client.Membership{Thread: v.c.thread, After: v.pos.String(), Replay: "raw"})
 }
 
 // read takes what comes on a socket, until that ends or it is time to cut it.
-func (v *viewer) read(ctx context.Context, s *socket) error {
+func (v *viewer) read(ctx context.Context, s *client.Socket) error {
 	for {
-		f, err := s.next(ctx)
+		f, err := s.Next(ctx)
 		if err != nil {
 			return err
 		}
 		v.c.moved()
-		step, err := Next(v.pos, f.Event, f.Payload)
-		var broken *Break
+		step, err := client.Next(v.pos, f.Event, f.Payload)
+		var broken *client.Break
 		switch {
 		case errors.As(err, &broken):
 			v.mend(broken)
@@ -99,7 +100,7 @@ func (v *viewer) read(ctx context.Context, s *socket) error {
 }
 
 // take takes a batch that follows what came before.
-func (v *viewer) take(s Step) {
+func (v *viewer) take(s client.Step) {
 	if v.run == nil || v.run.number != s.From.Run {
 		v.begin(s)
 	}
@@ -124,7 +125,7 @@ func (v *viewer) take(s Step) {
 }
 
 // begin begins a run.
-func (v *viewer) begin(s Step) {
+func (v *viewer) begin(s client.Step) {
 	if v.run != nil && !v.run.done() {
 		v.c.fault(func(f *Faults) { f.Lost++ }, "viewer %d at %s: the end of the run is missing", v.index, v.pos)
 	}
@@ -143,7 +144,7 @@ func (v *viewer) begin(s Step) {
 }
 
 // mend counts what a push that does not continue has missed or repeated, and goes on behind it.
-func (v *viewer) mend(b *Break) {
+func (v *viewer) mend(b *client.Break) {
 	s, n := b.Step, int64(len(b.Step.Events))
 	from, to := s.From, s.To
 	if s.Event == wire.EventCaughtUp {
