@@ -96,7 +96,7 @@ deps: $(E2E)/node_modules/.package-lock.json ## What the tests drive: npm packag
 	@.ci/engines install
 
 $(E2E)/node_modules/.package-lock.json: $(E2E)/package-lock.json
-	cd $(E2E) && npm ci --no-audit --no-fund --silent
+	cd $(E2E) && npm ci --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
 
 .PHONY: clean
