@@ -146,8 +146,8 @@ func isClosed(ch chan struct{}) bool {
 	}
 }
 
-// told is what the Node process tells of a statement that it tried.
-type told struct {
+// tried is what the Node process tells of a statement.
+type tried struct {
 	Error    string             `json:"error"`    // empty if it holds
 	Measured map[string]float64 `json:"measured"` // in milliseconds, unless the name says something else
 	Kills    []kill             `json:"kills"`
@@ -155,10 +155,10 @@ type told struct {
 }
 
 // try has the Node process try a statement, by its number, over a line of its own.
-func (b *bench) try(t testing.TB, statement string) told {
+func (b *bench) try(t testing.TB, statement string) tried {
 	t.Helper()
 	type outcome struct {
-		told
+		tried
 		err error
 	}
 	over := make(chan outcome, 1)
@@ -179,13 +179,13 @@ func (b *bench) try(t testing.TB, statement string) told {
 			case len(o.Measured) > 0:
 				measured(t, "%s", figures(o.Measured))
 			}
-			return o.told
+			return o.tried
 		}
 	}
 }
 
 // ask asks the Node process to try a statement.
-func (b *bench) ask(ctx context.Context, statement string) (answer told, err error) {
+func (b *bench) ask(ctx context.Context, statement string) (answer tried, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	id, l := b.newLine()
