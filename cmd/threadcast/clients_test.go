@@ -1,7 +1,7 @@
 package main_test
 
 import (
-	"database/sql"
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -137,16 +137,13 @@ var settings = map[string]func(t *testing.T, client string) *bench{
 // embeddedBench has one node with its file. Its stores are away while somebody else holds the file's lock.
 func embeddedBench(t *testing.T, client string) *bench {
 	b := newBench(t, client, func(flags ...string) []*node { return []*node{start(t, flags...)} })
-	var lock *sql.Conn
-	b.stores = func(back bool) (err error) {
+	outsider := connect(t, "file:"+b.all()[0].database()+"?_busy_timeout=10000")
+	b.stores = func(back bool) error {
+		statement := "BEGIN IMMEDIATE"
 		if back {
-			_, err = lock.ExecContext(t.Context(), "ROLLBACK")
-			return err
+			statement = "ROLLBACK"
 		}
-		lock, err = connect(t, "file:"+b.all()[0].database()+"?_busy_timeout=10000").Conn(t.Context())
-		if err == nil {
-			_, err = lock.ExecContext(t.Context(), "BEGIN IMMEDIATE")
-		}
+		_, err := outsider.ExecContext(context.Background(), statement)
 		return err
 	}
 	return b
