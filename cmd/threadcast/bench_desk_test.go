@@ -90,9 +90,13 @@ func waitUntil(ok func() bool) error {
 	return nil
 }
 
-// newLine starts a line and gives it a name.
+// newLine starts a line to the node, or to what stands before several, and gives it a name.
 func (b *bench) newLine() (string, *line) {
-	l := newLine(b.t, b.target)
+	target := b.all()[0].addr
+	if len(b.all()) > 1 {
+		target = beforeNodes(b.t, b.all)
+	}
+	l := newLine(b.t, target)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	id := strconv.Itoa(len(b.lines) + 1)

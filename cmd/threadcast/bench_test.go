@@ -23,7 +23,6 @@ import (
 type bench struct {
 	t      *testing.T
 	agents *agenttest.Server
-	target string                // where lines lead: a node, or what stands before several
 	stores func(back bool) error // takes them away, and brings them back
 	desk   string
 	url    string // of the Node process
@@ -58,10 +57,6 @@ func newBench(t *testing.T, client string, open func(flags ...string) []*node) *
 		flags = append(flags, "--agent", name+"=agui:"+b.agents.URL("script"))
 	}
 	b.nodes = open(flags...)
-	b.target = b.nodes[0].addr
-	if len(b.nodes) > 1 {
-		b.target = beforeNodes(t, b.all)
-	}
 	b.noteHangups()
 	desk := httptest.NewServer(http.HandlerFunc(b.serve))
 	t.Cleanup(func() {
