@@ -27,7 +27,8 @@ type bench struct {
 	desk   string
 	url    string // of the Node process
 
-	restarts chan restarting // what is asked for at the desk; see [bench.try]
+	restarts chan restarting // what is asked for at the desk; see [bench.finish]
+	slots    chan struct{}   // of statements that are tried at once
 
 	mu    sync.Mutex
 	nodes []*node
@@ -48,7 +49,7 @@ var benchAgents = []string{"default", "other"}
 func newBench(t *testing.T, client string, open func(flags ...string) []*node) *bench {
 	t.Helper()
 	b := &bench{
-		t: t, agents: agenttest.NewServer(t), restarts: make(chan restarting),
+		t: t, agents: agenttest.NewServer(t), restarts: make(chan restarting), slots: make(chan struct{}, 8),
 		lines: map[string]*line{}, gone: map[string]chan struct{}{},
 	}
 	b.agents.HandleFunc("script", scripted)
@@ -64,7 +65,15 @@ func newBench(t *testing.T, client string, open func(flags ...string) []*node) *
 		desk.Close()
 	})
 	b.desk = desk.URL
-	b.url = runScript(t, "bench/main.mjs", client, b.desk).await("listening").URL
+	sc := runScript(t, "bench/main.mjs", client, b.desk)
+	b.url = sc.await("listening").URL
+	t.Cleanup(func() {
+		select {
+		case f := <-sc.facts:
+			t.Errorf("the bench reports %s: %s", f.Fact, f.Why)
+		default:
+		}
+	})
 	return b
 }
 
@@ -149,34 +158,50 @@ type tried struct {
 	Version  string             `json:"version"` // of phoenix
 }
 
-// try has the Node process try a statement, by its number, over a line of its own.
-func (b *bench) try(t testing.TB, statement string) tried {
-	t.Helper()
-	type outcome struct {
-		tried
-		err error
-	}
-	over := make(chan outcome, 1)
+// attempt is a statement that the Node process is trying.
+type attempt struct {
+	statement
+	over chan tried
+}
+
+// begin has the Node process try a statement, over a line of its own, as soon as there are not too many under way.
+func (b *bench) begin(ctx context.Context, s statement) *attempt {
+	a := &attempt{statement: s, over: make(chan tried, 1)}
 	go func() {
-		said, err := b.ask(t.Context(), statement)
-		over <- outcome{said, err}
+		b.slots <- struct{}{}
+		defer func() { <-b.slots }()
+		said, err := b.ask(ctx, s.number)
+		if err != nil {
+			said.Error = err.Error()
+		}
+		a.over <- said
 	}()
+	return a
+}
+
+// finish waits for what comes of an attempt.
+func (b *bench) finish(t testing.TB, a *attempt) tried {
+	t.Helper()
 	for {
 		select {
 		case r := <-b.restarts:
 			r.done <- b.restart(r.gate)
-		case o := <-over:
-			switch {
-			case o.err != nil:
-				t.Fatal(o.err)
-			case o.Error != "":
-				t.Error(o.Error)
-			case len(o.Measured) > 0:
-				measured(t, "%s", figures(o.Measured))
+		case said := <-a.over:
+			if said.Error != "" {
+				t.Error(said.Error)
 			}
-			return o.tried
+			if len(said.Measured) > 0 {
+				measured(t, "%s", figures(said.Measured))
+			}
+			return said
 		}
 	}
+}
+
+// try has the Node process try a statement, by its number, and waits for what comes of it.
+func (b *bench) try(t testing.TB, number string) tried {
+	t.Helper()
+	return b.finish(t, b.begin(t.Context(), statement{number: number}))
 }
 
 // ask asks the Node process to try a statement.

@@ -96,16 +96,17 @@ func TestRealClients(t *testing.T) {
 
 // tryAll tries all statements, each as a test of its own.
 func (b *bench) tryAll(t *testing.T) {
-	t.Run("together", func(t *testing.T) {
-		for _, s := range together {
-			if full || s.short {
-				t.Run(s.name(), func(t *testing.T) {
-					t.Parallel()
-					b.try(t, s.number)
-				})
-			}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var running []*attempt
+	for _, s := range together {
+		if full || s.short {
+			running = append(running, b.begin(ctx, s))
 		}
-	})
+	}
+	for _, a := range running {
+		t.Run(a.name(), func(t *testing.T) { b.finish(t, a) })
+	}
 	if full {
 		t.Run("16 /info answers in under 5 s while the store is down", b.infoWithoutStores)
 	}

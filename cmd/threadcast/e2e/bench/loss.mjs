@@ -34,13 +34,13 @@ const watched = async (w, mode, steps = [counts(20), marks(w.gate(`half ${mode}`
   return { chat, over, runId, thread, socket };
 };
 
-// caughtUp waits until the server knows that the client has everything: the answer to a heartbeat comes after the pong that says so.
+// caughtUp waits until the server knows that the client has everything: a ping came after the last frame, and the answer to a
+// heartbeat, which follows the pong.
 const caughtUp = async (socket) => {
-  await until("all is acknowledged", () => socket.pings.at(-1) === lastCursor(socket));
+  await until("a ping follows the last frame", () => socket.pings.at(-1)?.after === socket.frames.length);
   socket.send(JSON.stringify([null, "acknowledged", "phoenix", "heartbeat", {}]));
-  await until("the server has read it", () => socket.frames.some((f) => f.ref === "acknowledged"));
+  await until("the server has read the pong", () => socket.frames.some((f) => f.ref === "acknowledged"));
 };
-const lastCursor = (socket) => socket.frames.findLast((f) => f.event === "ag_ui_event").payload.metadata.cpki_event_id;
 
 // whole waits for the end, and fails unless the page has the run as the agent told it.
 const whole = async (w, { chat, over, runId, thread }, ...ns) => {

@@ -27,14 +27,14 @@ const statements = { ...phoenix, ...select, ...run, ...connect, ...stop, ...loss
 
 const attempt = async ({ statement, line, url }) => {
   const world = newWorld({ statement, line, url, desk });
+  let told;
   try {
-    const told = await statements[`s${statement}`](world);
-    return { error: "", ...told };
+    told = { error: "", ...await statements[`s${statement}`](world) };
   } catch (error) {
-    return { error: `${error?.stack ?? error}\n${world.remarks.join("\n")}` };
-  } finally {
-    world.close();
+    told = { error: `${error?.stack ?? error}\n${world.remarks.join("\n")}` };
   }
+  await world.close(told.error !== "");
+  return told;
 };
 
 const server = createServer(async (request, response) => {

@@ -60,8 +60,9 @@ export const s18 = async (w) => {
 export const s19 = async (w) => {
   const runId = w.run();
   const foreign = { ...says("x"), metadata: { mine: 1, cpki_event_id: "of the agent", cpki_event_seq: 99 } };
-  const credentials = await w.credentials(w.thread(), runId, text(counts(20), foreign));
+  const credentials = await w.credentials(w.thread(), runId, text(counts(20), waits(w.gate()), foreign));
   const m = await member(w, credentials, { stream_mode: "run", run_id: runId });
+  await w.release();
   await until("the run ends", () => ended(m.events));
   const ids = m.events.map((e) => e.metadata.cpki_event_id);
   assert.equal(new Set(ids).size, ids.length);
@@ -108,7 +109,7 @@ export const s21 = async (w) => {
   assert.deepEqual([end.type, end.threadId, end.runId], ["RUN_FINISHED", thread, runId]);
   const types = chat.types();
   for (const close of ["TEXT_MESSAGE_END", "TOOL_CALL_END", "STEP_FINISHED"]) assert.ok(types.includes(close), `${close} of ${types}`);
-  assert.deepEqual(chat.events.filter((e) => e.type === "STEP_FINISHED").map((e) => e.stepName), ["inner", "outer"]);
+  assert.deepEqual(chat.events.filter((e) => e.type === "STEP_FINISHED").map((e) => e.stepName).sort(), ["inner", "outer"]);
   const [socket] = w.sockets();
   await until("the client leaves", () => socket.closed);
   assert.equal(socket.closed.here, true);
@@ -158,6 +159,7 @@ export const s24 = async (w) => {
   for (const [topic, payload] of [["thread:another", { stream_mode: "run", run_id: runId }], [`thread:${thread}`, { stream_mode: "run", run_id: "another" }]]) {
     const credentials = await w.credentials(w.thread(`${topic} ${payload.run_id}`), w.run(), text(waits(w.gate("others"))));
     await assert.rejects(member(w, { ...credentials, realtime: { topic } }, payload), /"status":"error"/);
+    await w.release(w.gate("others"));
   }
   await w.release();
   // Once its stream is over, a token has expired.

@@ -114,8 +114,7 @@ export const s49 = async (w) => {
   await until("it is on its way", () => textOf(s.events()) === counted(5));
   const busy = await w.request("POST", `${sse}/agent/default/run`, w.input(thread, w.run(), text(counts(1))));
   assert.equal(busy.status, 409);
-  assert.match(busy.headers.get("content-type"), /^application\/json/);
-  assert.ok((await busy.json()).message.length > 10);
+  assert.match(await busy.text(), /\w+ \w+/, "people are told why");
   const chat = await w.chat({ path: sse, thread });
   await chat.run(text(counts(1)));
   assert.ok(chat.errors.some((e) => e.code === "agent_run_failed" && e.message.includes("409")), JSON.stringify(chat.errors));

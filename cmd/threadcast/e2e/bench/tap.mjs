@@ -14,13 +14,13 @@ export class Tapped extends WebSocket {
     this.refused = ""; // why it was not opened
     this.closed = null; // {code, here, at}
     this.here = false; // whether this side began to close it
-    this.pings = []; // payloads
+    this.pings = []; // {payload, after} that came: after how many frames
     this.joins = new Map(); // by topic: {ref, payload, accepted}
     this.frames = []; // {event, topic, joinRef, payload, at} that came
     sockets.push(this);
     this.on("open", () => (this.opened = performance.now()));
     this.on("error", (error) => (this.refused ||= this.opened ? "" : error.message));
-    this.on("ping", (data) => this.pings.push(String(data)));
+    this.on("ping", (data) => this.pings.push({ payload: String(data), after: this.frames.length }));
     this.on("message", (data, binary) => this.came(String(data), binary));
     this.on("close", (code) => this.over(code));
   }

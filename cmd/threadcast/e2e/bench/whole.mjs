@@ -13,7 +13,7 @@ export const s8 = async () => {
 
 export const s10 = async () => {
   const closes = sockets.filter((s) => s.opened && s.closed && !s.closed.here);
-  assert.ok(closes.length > 10, "sockets were closed by the server or the network");
+  assert.ok(closes.length > 0, "sockets were closed by the server or the network");
   assert.deepEqual([...new Set(closes.map((s) => s.closed.code))].filter((code) => code === 1000), []);
 };
 

@@ -40,11 +40,14 @@ export class World {
     this.user = `user-${this.tag}`;
     this.remarks = []; // shown if the statement does not hold
     this.open = []; // functions that close
+    this.threads = new Set();
     this.runs = 0;
   }
 
   thread(name = "t") {
-    return `${name}-${this.tag}`;
+    const thread = `${name}-${this.tag}`;
+    this.threads.add(thread);
+    return thread;
   }
 
   gate(name = "gate") {
@@ -119,7 +122,7 @@ export class World {
 
   // raw opens a WebSocket without phoenix. It fails if the server refuses.
   async raw(path, protocols) {
-    const socket = new Tapped(this.url.replace("http", "ws") + path, protocols);
+    const socket = new Tapped(this.url.replace("http", "ws") + path, protocols, { headers: this.headers });
     this.open.push(() => socket.close());
     await within(`${path} opens`, new Promise((resolve, reject) => {
       socket.once("open", resolve);
@@ -130,7 +133,7 @@ export class World {
 
   // refusal is the status with which a handshake is refused.
   async refusal(path, options) {
-    const socket = new Tapped(this.url.replace("http", "ws") + path, undefined, options);
+    const socket = new Tapped(this.url.replace("http", "ws") + path, undefined, { headers: this.headers, ...options });
     this.open.push(() => socket.terminate());
     const status = await within(`${path} is answered`, new Promise((resolve) => {
       socket.once("open", () => resolve(101));
@@ -146,7 +149,13 @@ export class World {
 
   // phoenix opens a socket of the phoenix package.
   phoenix(path, options = {}) {
-    const socket = new packages.phoenix.Socket(this.url.replace("http", "ws") + path, options);
+    const { headers } = this;
+    const transport = class extends Tapped { // as what stands before the server and says who calls
+      constructor(url, protocols) {
+        super(url, protocols, { headers });
+      }
+    };
+    const socket = new packages.phoenix.Socket(this.url.replace("http", "ws") + path, { transport, ...options });
     this.open.push(() => socket.disconnect());
     socket.connect();
     return socket;
@@ -162,7 +171,8 @@ export class World {
     return sockets.filter((s) => s.url.startsWith(this.url.replace("http", "ws")) && (!token || s.url.includes(encodeURIComponent(token))));
   }
 
-  close() {
+  // close ends the clients, and what a statement that does not hold has left running.
+  async close(failed) {
     for (const close of this.open.reverse()) {
       try {
         close();
@@ -170,6 +180,8 @@ export class World {
         this.remarks.push(String(error));
       }
     }
+    if (!failed) return;
+    for (const thread of this.threads) await this.request("POST", `/api/threads/${encodeURIComponent(thread)}/stop`, {}).catch(() => {});
   }
 }
 
