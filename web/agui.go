@@ -129,13 +129,19 @@ func (s *Server) showRun(ctx context.Context, dst []byte, run watched, b hub.Bat
 	switch b.Kind {
 	case hub.Events:
 		if b.RunID != run.RunID {
+			if run.Queued == 0 && b.From.Run > run.Cursor.Run {
+				return dst, false, thread.ErrDeleted
+			}
 			return dst, false, nil // it waits for its turn
 		}
 		dst, last = appendEvents(dst, b, run.shape)
 		return dst, last || len(b.Events) == 0, nil
 	case hub.Reset:
-		if b.RunID == run.RunID {
+		switch b.RunID {
+		case run.RunID:
 			dst = appendReset(dst, b)
+		case "": // the thread is not the one that it was
+			return dst, false, thread.ErrDeleted
 		}
 	case hub.Changed:
 		if run.Queued > 0 {

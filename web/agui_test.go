@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -60,9 +61,7 @@ func TestARunOverHTTP(t *testing.T) {
 	t.Run("begins anew where its cursor is no more", func(t *testing.T) {
 		s := open(t, plan{agent: agenttest.New(said(3, 0))})
 		s.finish("t", "r1")
-		if err := s.live.Drop(t.Context(), "t", 1, 0); err != nil {
-			t.Fatal(err)
-		}
+		s.lose("t", 1)
 		stream := s.stream("POST", "/agui/demo", input("t", "r1"), "Last-Event-ID", "1-4")
 		want := `1-0=reset{"runId":"r1","from":"1-0"} -=RUN_STARTED -=TEXT_MESSAGE_START -=0 1 2 -=TEXT_MESSAGE_END 1-8=RUN_FINISHED`
 		if got := brief(s.rest(stream)); got != want {
@@ -95,6 +94,20 @@ func TestARunOverHTTP(t *testing.T) {
 			t.Errorf("it ended with %s", last)
 		}
 	})
+	t.Run("whose thread is deleted before it is watched ends with an error", func(t *testing.T) {
+		var s *site
+		s = open(t, plan{parts: func(p *web.Parts) {
+			p.Runs = undone{p.Runs, func() {
+				if err := s.runner.Delete(t.Context(), "t", "somebody"); err != nil {
+					t.Error(err)
+				}
+			}}
+		}})
+		events := s.rest(s.stream("POST", "/agui/demo", input("t", "r1")))
+		if len(events) != 1 || !strings.Contains(events[0].Data, `"thread_deleted"`) {
+			t.Errorf("got %v", events)
+		}
+	})
 	t.Run("carries events as the agent wrote them", func(t *testing.T) {
 		odd := "{\n  \"type\": \"CUSTOM\",\n\n \"name\":\"n\", \"value\": 12345678901234567890, \"x\":\"\\ud800\"}"
 		s := open(t, plan{agent: agenttest.New([]agenttest.Step{agenttest.Emit(started), agenttest.Emit(odd), agenttest.Emit(finished)})})
@@ -102,6 +115,18 @@ func TestARunOverHTTP(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	})
+}
+
+// undone lets something happen right after a run was accepted.
+type undone struct {
+	web.Runs
+	after func()
+}
+
+func (u undone) Run(ctx context.Context, req thread.Request) (thread.Accepted, error) {
+	acc, err := u.Runs.Run(ctx, req)
+	u.after()
+	return acc, err
 }
 
 func TestARunOverHTTPHandsItsInputOn(t *testing.T) {
@@ -169,7 +194,8 @@ func TestARunOverHTTPOnABusyThread(t *testing.T) {
 		if got := brief(s.rest(second)); !strings.HasSuffix(got, "RUN_FINISHED") || !strings.HasPrefix(got, "2-1=RUN_STARTED") {
 			t.Errorf("the new one: %s", got)
 		}
-		if got := brief(s.rest(first)); got != "1-4=TEXT_MESSAGE_END 1-5=RUN_FINISHED" {
+		// Perhaps as history has it: then the first of them has no position of its own.
+		if got := brief(s.rest(first)); !strings.Contains(got, "=TEXT_MESSAGE_END 1-") || !strings.HasSuffix(got, "=RUN_FINISHED") {
 			t.Errorf("the old one: %s", got)
 		}
 	})

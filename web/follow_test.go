@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/threadcast/threadcast/hub"
 	"github.com/threadcast/threadcast/persistence/thread"
@@ -52,9 +53,7 @@ func TestFollowingAThread(t *testing.T) {
 	t.Run("whose cursor is no more brings a reset", func(t *testing.T) {
 		s := open(t, plan{agent: agenttest.New(said(3, 0))})
 		s.finish("t", "r1")
-		if err := s.live.Drop(t.Context(), "t", 1, 0); err != nil {
-			t.Fatal(err)
-		}
+		s.lose("t", 1)
 		want := `1-0=reset{"runId":"r1","from":"1-0"} -=RUN_STARTED -=TEXT_MESSAGE_START -=0 1 2 -=TEXT_MESSAGE_END 1-8=RUN_FINISHED`
 		if got := brief(s.rest(s.stream("GET", events+"?until=idle&after=1-4", ""))); got != want {
 			t.Errorf("got %s", got)
@@ -88,6 +87,20 @@ func TestFollowingAThread(t *testing.T) {
 			t.Errorf("with all that was: %s", got)
 		}
 	})
+}
+
+// lose takes a finished run out of the live log, and waits until nobody remembers it from there.
+func (s *site) lose(id string, number uint64) {
+	s.Helper()
+	if err := s.live.Drop(s.Context(), thread.ID(id), number, 0); err != nil {
+		s.Fatal(err)
+	}
+	for ctx := within(s.T); s.hub.Watched() > 0; {
+		if ctx.Err() != nil {
+			s.Fatal("somebody still watches")
+		}
+		<-time.After(time.Millisecond)
+	}
 }
 
 // start2 starts a run as soon as the thread takes one.

@@ -124,3 +124,13 @@ func TestTheSocketIsRefusedWhereItCannotWork(t *testing.T) {
 		t.Fatalf("the log does not tell: %s", s.log)
 	}
 }
+
+func TestStreamsAreRefusedWhereTheyCannotWork(t *testing.T) {
+	s := open(t, plan{wrap: func(e *echo.Echo) {
+		e.Use(middleware.TimeoutWithConfig(middleware.TimeoutConfig{Timeout: time.Minute}))
+	}})
+	response, body := s.request("GET", "/agui/threads/t/events", "")
+	if response.StatusCode != 500 || !strings.Contains(body, `"code":"internal"`) || !strings.Contains(s.log.String(), "Timeout") {
+		t.Fatalf("%d %s\n%s", response.StatusCode, body, s.log)
+	}
+}

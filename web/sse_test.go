@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
-	"github.com/labstack/echo/v4/middleware"
 
 	"github.com/threadcast/threadcast/runner/agenttest"
 	"github.com/threadcast/threadcast/web"
@@ -137,16 +136,6 @@ func TestStreamsWorkThroughMiddleware(t *testing.T) {
 	}
 }
 
-func TestStreamsAreRefusedWhereTheyCannotWork(t *testing.T) {
-	s := open(t, plan{wrap: func(e *echo.Echo) {
-		e.Use(middleware.TimeoutWithConfig(middleware.TimeoutConfig{Timeout: time.Minute}))
-	}})
-	response, body := s.request("GET", "/agui/threads/t/events", "")
-	if response.StatusCode != 500 || !strings.Contains(body, `"code":"internal"`) || !strings.Contains(s.log.String(), "Timeout") {
-		t.Fatalf("%d %s\n%s", response.StatusCode, body, s.log)
-	}
-}
-
 func TestASilentStreamIsKeptAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		agent := agenttest.New(held(1))
@@ -170,13 +159,13 @@ func TestASilentStreamIsKeptAlive(t *testing.T) {
 
 func TestTheTimeoutsOfTheServerEndNoStream(t *testing.T) {
 	agent := agenttest.New(held(1))
-	short := 200 * time.Millisecond
+	short := 500 * time.Millisecond
 	s := open(t, plan{agent: agent, cfg: web.Config{KeepAlive: short / 2}, server: func(srv *http.Server) {
 		srv.ReadTimeout, srv.WriteTimeout = short, short
 	}})
 	stream := s.stream("POST", "/agui/demo", input("t", "r1"))
 	s.take(stream, 3)
-	for began := time.Now(); time.Since(began) < 4*short; {
+	for began := time.Now(); time.Since(began) < 3*short; {
 		if _, err := stream.Next(); err != nil {
 			t.Fatalf("after %s: %v", time.Since(began), err)
 		}

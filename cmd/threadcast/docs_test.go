@@ -8,7 +8,7 @@ import (
 )
 
 // documented are the pages whose command lines and files people copy.
-var documented = []string{"../../docs/openai.md", "../../docs/cluster.md", "../../docs/configuration.md", "../../README.md"}
+var documented = []string{"../../docs/openai.md", "../../docs/cluster.md", "../../docs/configuration.md", "../../docs/clients/copilotkit.md", "../../README.md"}
 
 var (
 	commandLine = regexp.MustCompile(`(?m)^    (?:bin/)?threadcast ((?:serve )?--.*)$`)

@@ -20,20 +20,23 @@ import (
 	"github.com/threadcast/threadcast/web/webtest"
 )
 
-// nginxPath returns the program. It leaves the test out in a run without nginx: when the variable THREADCAST_WITHOUT names it, or
-// in short mode where it is not installed.
-func nginxPath(t *testing.T) string {
+// nginxPath returns the program, or leaves the test out.
+func nginxPath(t *testing.T) string { return programPath(t, "nginx") }
+
+// programPath returns where a program is. It leaves the test out in a run without it: when the variable THREADCAST_WITHOUT names
+// it, or in short mode where it is not installed.
+func programPath(t *testing.T, name string) string {
 	t.Helper()
-	path, err := exec.LookPath("nginx")
+	path, err := exec.LookPath(name)
 	if err != nil {
-		path, err = exec.LookPath("/usr/sbin/nginx") // not in everybody's PATH
+		path, err = exec.LookPath("/usr/sbin/" + name) // not in everybody's PATH
 	}
 	without := strings.FieldsFunc(os.Getenv("THREADCAST_WITHOUT"), func(r rune) bool { return r == ',' || r == ' ' })
 	switch {
-	case slices.Contains(without, "nginx"), err != nil && testing.Short():
-		t.Skip("left out: it needs nginx")
+	case slices.Contains(without, name), err != nil && testing.Short():
+		t.Skip("left out: it needs " + name)
 	case err != nil:
-		t.Fatalf("this test needs nginx (apt-get install nginx): %v", err)
+		t.Fatalf("this test needs %s (apt-get install %s): %v", name, name, err)
 	}
 	return path
 }
@@ -46,6 +49,8 @@ func TestNodesBehindNginx(t *testing.T) {
 	t.Run("sockets upgrade on every node", func(t *testing.T) { spread(t, c, p) })
 	t.Run("a silent agent keeps its viewers", func(t *testing.T) { silence(t, c, p) })
 	t.Run("the API and the page are there", func(t *testing.T) { throughNginx(t, c, p) })
+	t.Run("streams come event by event, and resume", func(t *testing.T) { streamsThroughNginx(t, c, p) })
+	t.Run("a stream is cut by a node that leaves, and resumes on another", func(t *testing.T) { cutThroughNginx(t, c, p) })
 	t.Run("viewers resume on any node", func(t *testing.T) {
 		report := p.crowd(10, 5)
 		measured(t, "%d runs through nginx, %d deliveries, %d resumes", report.Runs.Accepted, report.Deliveries, report.Returns.Resumes)
