@@ -32,11 +32,12 @@ type pipe struct {
 	facts    facts
 	place    copilotkit.Position // where the client stands
 	event    copilotkit.Event
-	out      *frames // what has been made and not written,
-	count    int     // how many events that is,
-	pace     pace    // and how many went before
-	caughtUp bool    // replay_complete was sent
-	running  bool    // the last event that was taken does not end its run
+	out      *frames       // what has been made and not written,
+	count    int           // how many events that is,
+	pace     pace          // and how many went before
+	caughtUp bool          // replay_complete was sent
+	running  bool          // the last event that was taken does not end its run
+	recheck  time.Duration // when to look again whether nothing runs; 0 for not before the next batch
 }
 
 // join answers the join and begins. What keeps it from going on then is told later, for a client that is refused at its first
@@ -178,10 +179,10 @@ func (m *pipe) follow() error {
 		return err
 	}
 	defer sub.Close()
-	m.running = false // as far as is known
+	m.running, m.recheck = false, 0 // as far as is known
 	m.tape.to(sub.Start())
 	for {
-		b, err := sub.Next(m.ctx)
+		b, err := m.next(sub)
 		if err != nil {
 			return err
 		}
@@ -189,6 +190,24 @@ func (m *pipe) follow() error {
 			return err
 		}
 	}
+}
+
+// next waits for the next batch. While something keeps the client from being told that nothing runs, although nothing does,
+// it is looked after that now and then: no event may come of it.
+func (m *pipe) next(sub *hub.Subscription) (hub.Batch, error) {
+	for m.recheck > 0 {
+		ctx, cancel := context.WithTimeout(m.ctx, m.recheck)
+		b, err := sub.Next(ctx)
+		late := ctx.Err() != nil && m.ctx.Err() == nil
+		cancel()
+		if err == nil || !late {
+			return b, err
+		}
+		if err := m.rests(m.tape.now()); err != nil {
+			return b, err
+		}
+	}
+	return sub.Next(m.ctx)
 }
 
 // lose notes that the client cannot go on from where it is.
@@ -223,6 +242,7 @@ func (m *pipe) take(b hub.Batch) error {
 	case hub.Changed:
 	}
 	m.tape.to(b.To)
+	m.recheck = 0
 	if m.Kind == ticketConnect && m.caughtUp && !m.running {
 		return m.rests(b.To)
 	}
@@ -273,6 +293,13 @@ func (m *pipe) rest() error {
 	return m.flush()
 }
 
+// How soon it is looked again whether nothing runs, from one time to the next.
+const (
+	recheckFirst   = 50 * time.Millisecond
+	recheckRunning = time.Second // of a run that has said nothing yet
+	recheckMost    = 10 * time.Second
+)
+
 // rests tells the client that nothing runs, if that is so and it has everything up to there.
 func (m *pipe) rests(at thread.Cursor) error {
 	ctx, cancel := look(m.ctx)
@@ -281,11 +308,17 @@ func (m *pipe) rests(at thread.Cursor) error {
 	if err != nil {
 		return err
 	}
-	unfinished := st.RunID != "" && st.Latest == nil // who ran it is gone, and somebody will end it
-	if st.Running || unfinished || len(st.Queue) > 0 || at.Before(st.Cursor) {
-		return nil // more will come
+	// Of a run whose owner is gone there is no end yet, and somebody will write it.
+	unfinished := st.RunID != "" && st.Latest == nil && st.Cursor.Seq == 0
+	if !st.Running && !unfinished && len(st.Queue) == 0 && !at.Before(st.Cursor) {
+		return m.idle()
 	}
-	return m.idle()
+	first := recheckFirst
+	if st.Running {
+		first = recheckRunning
+	}
+	m.recheck = min(max(first, 2*m.recheck), recheckMost)
+	return nil
 }
 
 // idle tells the client that nothing more comes. Nothing does: a run that begins now is one that it has to hear of otherwise.

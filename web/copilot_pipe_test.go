@@ -1,13 +1,16 @@
 package web_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/threadcast/threadcast/persistence/thread"
 	"github.com/threadcast/threadcast/runner"
 	"github.com/threadcast/threadcast/runner/agenttest"
+	"github.com/threadcast/threadcast/web"
 )
 
 // opened joins a page, which must succeed.
@@ -273,5 +276,46 @@ func TestADeletedThreadEndsItsPages(t *testing.T) {
 	again := s.whole(s.connects("t", viewer)) // its position is in a thread that is no more
 	if again.messages() != s.truth("t") {
 		t.Errorf("the new thread: %s", again.messages())
+	}
+}
+
+// slowStatus is a runner whose first answers about a thread are those of another moment.
+type slowStatus struct {
+	web.Runs
+	answers chan thread.Status
+}
+
+func (r slowStatus) Status(ctx context.Context, id thread.ID) (thread.Status, error) {
+	select {
+	case st := <-r.answers:
+		return st, nil
+	default:
+		return r.Runs.Status(ctx, id)
+	}
+}
+
+func TestAPageIsToldThatNothingRunsThoughNoEventTells(t *testing.T) {
+	for name, st := range map[string]thread.Status{
+		"its end is not known yet":        {Running: true, RunID: "r1", Cursor: thread.Cursor{Run: 1, Seq: 9}},
+		"its owner is gone":               {RunID: "r1", Cursor: thread.Cursor{Run: 1}},
+		"another is about to begin":       {Queue: []thread.Queued{{RunID: "r2"}}},
+		"the log is ahead of what it has": {RunID: "r1", Cursor: thread.Cursor{Run: 1, Seq: 99}, Latest: &thread.Run{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				answers := make(chan thread.Status, 3)
+				s := open(t, plan{pipe: true, parts: func(p *web.Parts) { p.Runs = slowStatus{p.Runs, answers} }})
+				s.finish("t", "r1")
+				p := s.connects("t", nil)
+				for range 3 {
+					answers <- st
+				}
+				began := time.Now()
+				s.whole(p)
+				if took := time.Since(began); took > 10*time.Second || len(answers) > 0 {
+					t.Errorf("it took %v, and %d answers are left", took, len(answers))
+				}
+			})
+		})
 	}
 }

@@ -95,6 +95,13 @@ func (t *trace) to(c thread.Cursor) {
 	}
 }
 
+// now is up to where the pump has sent everything.
+func (t *trace) now() thread.Cursor {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.cursor
+}
+
 // at is closed once the pump has sent everything up to a cursor.
 func (t *trace) at(until thread.Cursor) <-chan struct{} {
 	ch := make(chan struct{})
