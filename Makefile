@@ -97,7 +97,7 @@ deps: $(E2E)/node_modules/.package-lock.json $(CHAT)/node_modules/.package-lock.
 	@.ci/engines install
 
 $(E2E)/node_modules/.package-lock.json: $(E2E)/package-lock.json
-	cd $(E2E) && npm ci --no-audit --no-fund --silent
+	cd $(E2E) && npm ci --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
 
 $(CHAT)/dist/index.html: $(wildcard $(CHAT)/*.ts* $(CHAT)/*.css $(CHAT)/*.json $(CHAT)/*.html) $(CHAT)/node_modules/.package-lock.json

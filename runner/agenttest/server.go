@@ -3,6 +3,7 @@ package agenttest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -34,8 +35,9 @@ type played struct{ thread, run string }
 
 // served is one agent of a server.
 type served struct {
-	runs  [][]Step
-	count int
+	runs   [][]Step
+	choose func(input []byte) ([]Step, error) // instead of runs, unless nil
+	count  int
 }
 
 // Hangup tells of a client that closed its connection before the script was over.
@@ -64,6 +66,14 @@ func (s *Server) Handle(name string, runs ...[]Step) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.agents[name] = &served{runs: runs}
+}
+
+// HandleFunc adds an agent, or replaces one, that plays what choose makes of the input that it is asked with; an error of
+// choose is answered with 400. It may be called by several goroutines at once.
+func (s *Server) HandleFunc(name string, choose func(input []byte) ([]Step, error)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.agents[name] = &served{choose: choose}
 }
 
 // URL returns the address of an agent.
@@ -106,17 +116,25 @@ func (s *Server) recorded(run played, emit func([]byte) error) func([]byte) erro
 // Closed returns a channel that receives whenever a client closes its connection before the script is over.
 func (s *Server) Closed() <-chan Hangup { return s.closed }
 
-// begin notes a request. It tells what to play, and false if there is no such agent.
-func (s *Server) begin(name string, input []byte) ([]Step, bool) {
+// errNoAgent means that there is no agent of that name.
+var errNoAgent = errors.New("no such agent")
+
+// begin notes a request, and tells what to play.
+func (s *Server) begin(name string, input []byte) ([]Step, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	agent, ok := s.agents[name]
 	if !ok {
-		return nil, false
+		s.mu.Unlock()
+		return nil, errNoAgent
 	}
 	s.inputs = append(s.inputs, input)
 	agent.count++
-	return nth(agent.runs, agent.count-1), true
+	steps := nth(agent.runs, agent.count-1)
+	s.mu.Unlock()
+	if agent.choose != nil {
+		return agent.choose(input)
+	}
+	return steps, nil
 }
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
@@ -133,9 +151,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this is not a RunAgentInput", http.StatusBadRequest)
 		return
 	}
-	steps, ok := s.begin(name, input)
-	if !ok {
+	steps, err := s.begin(name, input)
+	switch {
+	case errors.Is(err, errNoAgent):
 		http.NotFound(w, r)
+		return
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	stop := context.AfterFunc(r.Context(), func() {

@@ -62,6 +62,27 @@ func TestServerStreams(t *testing.T) {
 	}
 }
 
+func TestServerPlaysWhatItIsAsked(t *testing.T) {
+	srv := agenttest.NewServer(t)
+	srv.HandleFunc("a", func(input []byte) ([]agenttest.Step, error) {
+		if strings.Contains(string(input), "r2") {
+			return nil, errors.New("not that")
+		}
+		return []agenttest.Step{agenttest.Emit(string(input)), agenttest.Emit("{run}")}, nil
+	})
+	got, err := io.ReadAll(post(t, t.Context(), srv.URL("a"), body).Body)
+	if want := "data: " + body + "\n\ndata: r1\n\n"; err != nil || string(got) != want {
+		t.Errorf("it streams %q, %v", got, err)
+	}
+	resp := post(t, t.Context(), srv.URL("a"), `{"threadId":"t1","runId":"r2"}`)
+	if got, _ = io.ReadAll(resp.Body); resp.StatusCode != http.StatusBadRequest || string(got) != "not that\n" {
+		t.Errorf("what it cannot play is answered %s %q", resp.Status, got)
+	}
+	if srv.Invocations() != 2 {
+		t.Errorf("it counts %d runs", srv.Invocations())
+	}
+}
+
 func TestServerRefuses(t *testing.T) {
 	srv := agenttest.NewServer(t)
 	srv.Handle("a", nil)

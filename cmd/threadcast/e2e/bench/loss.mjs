@@ -1,0 +1,124 @@
+// Statements 36 to 39: the connection is lost. Each is tried by the page that started the run (run mode) and by one that came to
+// it later (connect mode), on a thread each.
+
+import assert from "node:assert/strict";
+import { counted, counts, marks, text, waits } from "./script.mjs";
+import { tokenOf } from "./tap.mjs";
+import { until } from "./world.mjs";
+
+// onBoth tries something in both modes, one after the other, and gives what was measured a name.
+const onBoth = async (w, attempt) => {
+  const measured = {};
+  for (const mode of ["run", "connect"]) {
+    const { line, url } = await w.desk("line");
+    const way = Object.assign(Object.create(w), { line, url, runtime: `${url}/api/copilotkit`, tag: `${w.tag}-${url.split(":").at(-1)}` });
+    for (const [name, value] of Object.entries(await attempt(way, mode))) measured[`${mode} mode: ${name}`] = value;
+  }
+  return { measured };
+};
+
+// watched is a page that follows a run: 20 words, then a gate, then 20 words more.
+const watched = async (w, mode, steps = [counts(20), marks(w.gate(`half ${mode}`)), waits(w.gate(mode)), counts(20, 2)]) => {
+  const [thread, runId] = [w.thread(mode), w.run()];
+  const chat = await w.chat({ thread });
+  let over;
+  if (mode === "run") {
+    over = chat.run(text(...steps), { runId });
+  } else {
+    await w.credentials(thread, runId, text(...steps));
+    await w.desk("reached", { mark: w.gate(`half ${mode}`) });
+    over = chat.connect();
+  }
+  await until("the page has the first half", () => chat.said(runId).startsWith(counted(20)));
+  const socket = w.sockets().findLast((s) => s.joins.has(`thread:${thread}`));
+  return { chat, over, runId, thread, socket };
+};
+
+// caughtUp waits until the server knows that the client has everything: a ping came after the last frame, and the answer to a
+// heartbeat, which follows the pong.
+const caughtUp = async (socket) => {
+  await until("a ping follows the last frame", () => socket.pings.at(-1)?.after === socket.frames.length);
+  socket.send(JSON.stringify([null, "acknowledged", "phoenix", "heartbeat", {}]));
+  await until("the server has read the pong", () => socket.frames.some((f) => f.ref === "acknowledged"));
+};
+
+// whole waits for the end, and fails unless the page has the run as the agent told it.
+const whole = async (w, { chat, over, runId, thread }, ...ns) => {
+  await over;
+  assert.equal(chat.said(runId), counted(...ns));
+  assert.equal(chat.events.filter((e) => e.type === "RUN_STARTED").length, 1);
+  assert.equal(chat.roles(), "user assistant");
+  chat.fine();
+  await w.idle(thread);
+};
+
+// again is when the topic was joined anew on a later socket, since the first was gone.
+const again = (w, { socket, thread }) => {
+  const later = w.sockets().filter((s) => s.began > socket.began && s.joins.has(`thread:${thread}`));
+  const frame = later.flatMap((s) => s.frames).find((f) => f.event === "phx_reply" && f.ref === f.joinRef && f.payload.status === "ok");
+  return frame.at - socket.closed.at;
+};
+
+export const s36 = (w) => onBoth(w, async (way, mode) => {
+  const page = await watched(way, mode);
+  await caughtUp(page.socket);
+  await way.desk("cut", { reset: mode === "run" });
+  await until("it is joined again", () => way.sockets().at(-1).frames.length > 0 && way.sockets().length > 1);
+  await way.release(way.gate(mode));
+  await whole(way, page, 20, 20);
+  const [token, ...others] = new Set(way.sockets().map(tokenOf));
+  assert.deepEqual(others, [], "the token is the same");
+  assert.equal(token, tokenOf(page.socket));
+  const took = again(way, page);
+  assert.ok(took < 500, `it took ${took} ms`);
+  return { "joined again after ms": took };
+});
+
+// What is on its way is lost: the pongs of the client, or the events of the server.
+export const s37 = async (w) => {
+  const measured = {};
+  for (const up of [true, false]) {
+    const told = await onBoth(w, async (way, mode) => {
+      const [before, after] = up ? [10, 10] : [10, 30];
+      const half = [counts(20), marks(way.gate(`half ${mode}`)), waits(way.gate(mode)), counts(before), marks(way.gate(`lost ${mode}`)), waits(way.gate(`end ${mode}`)), counts(after, 2)];
+      const page = await watched(way, mode, half);
+      await caughtUp(page.socket);
+      await way.desk("hold", { up });
+      await way.release(way.gate(mode));
+      await way.desk("reached", { mark: way.gate(`lost ${mode}`) });
+      if (up) await until("the page has more than the server knows", () => page.chat.said(page.runId) === counted(20, before));
+      else await way.desk("swallowed", { bytes: 1000 });
+      await way.desk("cut", { reset: true });
+      await until("new credentials are used", () => new Set(way.sockets().map(tokenOf)).size > 1);
+      await way.release(way.gate(`end ${mode}`));
+      await whole(way, page, 20, before, after);
+      const refused = way.sockets(tokenOf(page.socket)).filter((s) => s !== page.socket);
+      assert.ok(refused.length > 0 && refused.every((s) => s.refused.endsWith("403")), refused.map((s) => s.refused).join(", "));
+      return { [`joined again after ms (${up ? "pongs" : "events"} lost)`]: again(way, page) };
+    });
+    Object.assign(measured, told.measured);
+  }
+  return { measured };
+};
+
+// The Go side restarts all nodes, one after the other; the agents come to their end meanwhile.
+export const s38 = async (w) => {
+  const pages = await Promise.all(["run", "connect"].map(async (mode) => {
+    const steps = [counts(20), marks(w.gate(`half ${mode}`)), waits(w.gate("restart")), counts(20, 20)];
+    return watched(w, mode, steps);
+  }));
+  await w.desk("restart", { gate: w.gate("restart") });
+  for (const page of pages) await whole(w, page, 20, 20);
+  const codes = pages.map(({ socket }) => socket.closed.code);
+  assert.ok(codes.some((code) => code === 1012), `the sockets were closed with ${codes}`);
+  return { measured: { "run mode: joined again after ms": again(w, pages[0]), "connect mode: joined again after ms": again(w, pages[1]) } };
+};
+
+export const s39 = (w) => onBoth(w, async (way, mode) => {
+  const page = await watched(way, mode, [counts(20), marks(way.gate(`half ${mode}`)), counts(150, 20)]);
+  await way.desk("down");
+  await new Promise((resolve) => setTimeout(resolve, 2000));
+  await way.desk("up");
+  await whole(way, page, 20, 150);
+  return { "joined again after ms": again(way, page) };
+});
