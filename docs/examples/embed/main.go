@@ -63,6 +63,7 @@ func serve(ctx context.Context, listener net.Listener, path string) (err error) 
 	defer func() { err = errors.Join(err, live.Close()) }()
 	viewers := hub.New(live, past, hub.Config{Compact: runner.Compact})
 	defer viewers.Close()
+	past.Listen(viewers.Listed) // what changes in the lists of threads
 	runs := runner.New(runner.Stores{
 		Log: live, Heads: live, Leaser: live, Owners: live, History: past, Records: past, Backlog: past, Line: past, Story: past,
 		Results: past, Board: viewers,

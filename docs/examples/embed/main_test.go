@@ -105,6 +105,40 @@ func TestItServesAnAgentOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestListsAreLive(t *testing.T) {
+	url, stop := start(t, filepath.Join(t.TempDir(), "embed.db"))
+	defer stop()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	lists := map[string]*webtest.Channel{}
+	for _, token := range []string{"ann-token", "bob-token"} {
+		c, err := webtest.Dial(ctx, url, &webtest.Options{Header: http.Header{"Authorization": {"Bearer " + token}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if lists[token], err = c.Join(ctx, "user", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, token := range []string{"ann-token", "bob-token"} {
+		input := fmt.Sprintf(`{"threadId":"of %s","runId":"r","messages":[{"id":"m","role":"user","content":"hi"}]}`, token)
+		events(t, get(t, "POST", url+"/agui/parrot", token, input))
+	}
+	for token, list := range lists {
+		for _, want := range []string{"created", "ended"} {
+			p, err := list.Next(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := string(p.Payload)
+			if p.Event != "thread_changed" || !strings.Contains(text, `"`+want+`"`) || !strings.Contains(text, `"of `+token+`"`) {
+				t.Errorf("%s is told %s %s, want %s", token, p.Event, text, want)
+			}
+		}
+	}
+}
+
 func TestAnAgentThatIsToldNothing(t *testing.T) {
 	url, stop := start(t, filepath.Join(t.TempDir(), "embed.db"))
 	defer stop()
