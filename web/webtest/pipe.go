@@ -99,7 +99,10 @@ func (e *eager) flush() {
 		data, last := e.pending, e.err != nil
 		e.pending = nil
 		e.mu.Unlock()
-		_, err := e.Conn.Write(data)
+		var err error
+		if len(data) > 0 { // a pipe waits for a reader of nothing, too
+			_, err = e.Conn.Write(data)
+		}
 		if last {
 			return
 		}
@@ -112,13 +115,20 @@ func (e *eager) flush() {
 	}
 }
 
-// Close ends reads at once; what was written before is still delivered.
+// lastWrite is how long a connection that was closed waits for its peer to take what was written before: one that only writes
+// itself never does.
+const lastWrite = time.Second
+
+// Close ends reads at once; what was written before is still delivered, to a peer that reads.
 func (e *eager) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.err == nil {
 		e.err = net.ErrClosed
 		e.wake()
+		if err := e.Conn.SetWriteDeadline(time.Now().Add(lastWrite)); err != nil {
+			return err
+		}
 	}
 	return e.Conn.SetReadDeadline(time.Unix(1, 0))
 }
