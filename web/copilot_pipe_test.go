@@ -11,6 +11,7 @@ import (
 	"github.com/threadcast/threadcast/runner"
 	"github.com/threadcast/threadcast/runner/agenttest"
 	"github.com/threadcast/threadcast/web"
+	"github.com/threadcast/threadcast/web/webtest"
 )
 
 // opened joins a page, which must succeed.
@@ -235,6 +236,28 @@ func TestAFailureWaitsUntilTheClientHasDealtWithWhatCameBefore(t *testing.T) {
 			})
 		})
 	}
+}
+
+// On a slow line the error could catch up with what went before.
+func TestAFailureWaitsUntilWhatCameBeforeHasArrived(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		agent := agenttest.New(failing(2))
+		s := open(t, plan{pipe: true, agent: agent})
+		s.start("t", "r1")
+		<-agent.Mark("said")
+		p := s.runs("t", "r1")
+		c, err := webtest.Dial(within(t), s.url, &webtest.Options{Path: p.path(), Dial: s.dial, Mute: true})
+		s.must(err)
+		p.client = c
+		s.must(p.rejoin(within(t)))
+		s.seen(p, 4)
+		began := time.Now()
+		agent.Release("fail")
+		s.must(p.finish(within(t)))
+		if took := time.Since(began); took < time.Second || took > 1100*time.Millisecond {
+			t.Errorf("it came after %v, though nothing says that what came before has arrived", took)
+		}
+	})
 }
 
 func TestAStopIsNoFailure(t *testing.T) {

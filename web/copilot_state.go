@@ -35,6 +35,7 @@ type pipeline struct {
 	facts   facts               // what was found out then
 	sent    uint64              // how many writes the present socket began,
 	arrived uint64              // and how many of them have arrived
+	landing chan struct{}       // closed when all have; nil if nobody waits for it
 	over    bool                // the client has all it came for
 	left    bool                // the client left the topic
 	timer   *time.Timer         // ends the rest after the drop of a socket
@@ -140,9 +141,30 @@ func (p *pipeline) sending(ss *session, at copilotkit.Position) bool {
 func (p *pipeline) arrive(ss *session, writes uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.owner == ss {
-		p.arrived = max(p.arrived, writes)
+	if p.owner != ss {
+		return
 	}
+	p.arrived = max(p.arrived, writes)
+	if p.landing != nil && p.arrived >= p.sent {
+		close(p.landing)
+		p.landing = nil
+	}
+}
+
+// landed is closed when everything that was sent has arrived.
+func (p *pipeline) landed() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	landing := p.landing
+	if landing == nil {
+		landing = make(chan struct{})
+		p.landing = landing
+	}
+	if p.arrived >= p.sent {
+		close(landing)
+		p.landing = nil
+	}
+	return landing
 }
 
 // finish notes that the client has all it came for. Its ticket opens nothing any more: should the last frames be lost

@@ -58,11 +58,19 @@ func (m *pipe) old(run uint64) bool {
 	return m.Kind == ticketConnect && run <= m.facts.ended && run != m.start.Run
 }
 
-// hush waits before a RUN_ERROR until the client has dealt with what went before: what it has not when the error comes, it
-// throws away.
+// hush waits before a RUN_ERROR until what went before has arrived, and the client has dealt with it: what it has not when the
+// error comes, it throws away.
 func (m *pipe) hush() error {
 	if err := m.flush(); err != nil {
 		return err
+	}
+	late := time.NewTimer(pauseMost)
+	defer late.Stop()
+	select {
+	case <-m.landed():
+	case <-late.C:
+	case <-m.ctx.Done():
+		return errReplaced
 	}
 	if !m.await(m.pace.pause(time.Now())) {
 		return errReplaced

@@ -101,17 +101,21 @@ export const s37 = async (w) => {
   return { measured };
 };
 
-// The Go side restarts all nodes, one after the other; the agents come to their end meanwhile.
+// The Go side restarts all nodes, one after the other; the agents come to their end meanwhile. A page whose run has ended by the
+// time that its node is restarted does not notice.
 export const s38 = async (w) => {
   const pages = await Promise.all(["run", "connect"].map(async (mode) => {
     const steps = [counts(20), marks(w.gate(`half ${mode}`)), waits(w.gate("restart")), counts(20, 20)];
-    return watched(w, mode, steps);
+    return { mode, ...await watched(w, mode, steps) };
   }));
   await w.desk("restart", { gate: w.gate("restart") });
-  for (const page of pages) await whole(w, page, 20, 20);
-  const codes = pages.map(({ socket }) => socket.closed.code);
-  assert.ok(codes.some((code) => code === 1012), `the sockets were closed with ${codes}`);
-  return { measured: { "run mode: joined again after ms": again(w, pages[0]), "connect mode: joined again after ms": again(w, pages[1]) } };
+  const measured = {};
+  for (const page of pages) {
+    await whole(w, page, 20, 20);
+    if (page.socket.closed.code === 1012) measured[`${page.mode} mode: joined again after ms`] = again(w, page);
+  }
+  assert.ok(Object.keys(measured).length > 0, `the sockets were closed with ${pages.map((p) => p.socket.closed.code)}`);
+  return { measured };
 };
 
 export const s39 = (w) => onBoth(w, async (way, mode) => {
