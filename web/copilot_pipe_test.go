@@ -90,7 +90,8 @@ func TestARunThatWaitsForItsTurnComesWhenItBegins(t *testing.T) {
 	p := s.opened(s.runs("t", "r2"))
 	agent.Release("go")
 	s.must(p.finish(within(t)))
-	if p.types() != said1 {
+	whole := strings.NewReplacer("...", "") // it may have come from the record, in fewer events
+	if whole.Replace(p.types()) != whole.Replace(said1) {
 		t.Errorf("got %s", p.types())
 	}
 }
