@@ -55,6 +55,9 @@ func (s *Server) known(c echo.Context) (thread.Thread, error) {
 	if err == nil && t.Deleted {
 		err = thread.ErrNotFound
 	}
+	if err == nil {
+		err = s.may(callerOf(c), t, toSee)
+	}
 	return t, absent(id, err)
 }
 
