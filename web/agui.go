@@ -115,7 +115,7 @@ func (s *Server) told(ctx context.Context, run watched) (bool, error) {
 		}
 		end, ended = r.Cursor(), !r.Ended.IsZero()
 	}
-	return ended && reaches(run.after, end), nil
+	return ended && atEnd(run.after, end), nil
 }
 
 // reaches tells whether nothing of a run that ends there comes after a position. The last entry of a run is its end, which
@@ -123,6 +123,10 @@ func (s *Server) told(ctx context.Context, run watched) (bool, error) {
 func reaches(at, end thread.Cursor) bool {
 	return at.Run > end.Run || at.Run == end.Run && end.Seq > 0 && at.Seq+1 >= end.Seq
 }
+
+// atEnd tells whether a position, as a client gives it, is the end of a run that ends there, or the one before it. One further
+// ahead is a mistake, or of something that was lost, and not for here to judge.
+func atEnd(at, end thread.Cursor) bool { return at.Run == end.Run && at.Seq <= end.Seq && reaches(at, end) }
 
 // showRun makes the frames of what belongs to the run.
 func (s *Server) showRun(ctx context.Context, dst []byte, run watched, b hub.Batch) (frames []byte, last bool, err error) {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -41,6 +42,10 @@ func (s *Server) registerCopilot(e *echo.Echo, around ...echo.MiddlewareFunc) {
 			{post, "/agent/:agent/stop/:id", k.onAgent(k.stopRun)},
 			{post, "", k.single},
 			{post, "/", k.single},
+			{every, "/memories", noSuch},
+			{every, "/memories/*", noSuch},
+			{every, "/transcribe", noSuch},
+			{every, "/annotate", noSuch},
 		} {
 			add(route.methods, route.path, route.handle)
 		}
@@ -96,6 +101,16 @@ func (k copilot) info(c echo.Context) error {
 		sockets = k.sockets(c.Request())
 	}
 	return c.JSON(http.StatusOK, copilotkit.NewInfo(ids, sockets))
+}
+
+// every is the methods of what is not there.
+var every = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+}
+
+// noSuch answers for what these clients can ask for and this server has not got: memories, transcription, annotations.
+func noSuch(c echo.Context) error {
+	return fmt.Errorf("%w: there is nothing at %s", thread.ErrNotFound, c.Request().URL.EscapedPath())
 }
 
 func nothing(c echo.Context) error { return c.NoContent(http.StatusNoContent) }

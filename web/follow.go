@@ -56,7 +56,7 @@ func (s *Server) streamThread(c echo.Context, f *following) error {
 	ctx, cancel := look(c.Request().Context())
 	defer cancel()
 	if f.untilIdle && f.After != (thread.Cursor{}) {
-		if idle, err := s.idle(ctx, f, f.After); idle || err != nil {
+		if has, err := s.hasAll(ctx, f); has || err != nil {
 			return noMore(c, err)
 		}
 	}
@@ -115,6 +115,13 @@ func (s *Server) showThread(ctx context.Context, dst []byte, f *following, b hub
 		last, err = s.idle(ctx, f, b.To)
 	}
 	return dst, last, err
+}
+
+// hasAll tells whether a client that comes has everything, and no more is to come.
+func (s *Server) hasAll(ctx context.Context, f *following) (bool, error) {
+	st, err := s.Runs.Status(ctx, f.thread)
+	ended := err == nil && !st.Running && st.Latest != nil && len(st.Queue) == 0
+	return ended && atEnd(f.After, st.Cursor), err
 }
 
 // idle tells whether no run is active on the thread, none waits, and nothing comes after a position.

@@ -142,6 +142,33 @@ func TestFollowingUntilIdle(t *testing.T) {
 	})
 }
 
+func TestAPositionThatIsAheadIsNotTheEnd(t *testing.T) {
+	for _, until := range []string{"", "&until=idle"} {
+		t.Run("follow"+until, func(t *testing.T) {
+			s := open(t, plan{agent: agenttest.New(said(3, 0))})
+			s.finish("t", "r1")
+			stream := s.stream("GET", "/agui/threads/t/events?after=1-9999"+until, "")
+			if got := brief(s.take(stream, 1)); got != `1-0=reset{"runId":"r1","from":"1-0"}` {
+				t.Errorf("got %s", got)
+			}
+			for _, path := range []string{"t/events?after=2-0", "t/events?after=9-99", "never/events?after=1-5"} {
+				if response, err := s.ask("GET", "/agui/threads/"+path+until, ""); err != nil || response.StatusCode != 400 {
+					t.Errorf("%s: %v, %v", path, response, err)
+				}
+			}
+		})
+	}
+	t.Run("run", func(t *testing.T) {
+		s := open(t, plan{agent: agenttest.New(said(3, 0))})
+		s.finish("t", "r1")
+		stream := s.stream("POST", "/agui/demo", input("t", "r1"), "Last-Event-ID", "1-9999")
+		got := brief(s.rest(stream))
+		if !strings.HasPrefix(got, `1-0=reset{"runId":"r1","from":"1-0"}`) || !strings.HasSuffix(got, "=RUN_FINISHED") {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
 func TestAStreamWhoseStorageFailsIsCut(t *testing.T) {
 	agent := agenttest.New(held(1))
 	log := frail{cut: make(chan error)}
