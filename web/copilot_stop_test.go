@@ -55,7 +55,7 @@ func TestAStopIsAnsweredAfterTheLastEvents(t *testing.T) {
 }
 
 func TestAStopIsCarriedOutThoughItsSocketCloses(t *testing.T) {
-	for i := range 20 {
+	for i := range 8 {
 		agent := agenttest.New(held(3))
 		s := open(t, plan{agent: agent})
 		s.start("t", "r1")
