@@ -11,8 +11,10 @@ import (
 // maxClientFrame bounds what a client of CopilotKit sends on its socket: joins and stops. Runs are asked for over HTTP.
 const maxClientFrame = 256 << 10
 
-// ackEvery is how long a socket of a pipeline waits from one ping to the next while it sends.
-const ackEvery = 50 * time.Millisecond
+// ackEvery is how long a socket of a pipeline waits from one ping to the next while it sends. A client whose connection breaks
+// while something is not acknowledged takes 3 s to come back instead of 0.1 s: of models that say a word every 40 ms, a ping
+// every 50 ms would leave five in six to that.
+const ackEvery = 10 * time.Millisecond
 
 // copilotSocket is the handshake of a socket of CopilotKit's client. What lets it in is the join token; a refusal makes the
 // client ask for another after some tries.

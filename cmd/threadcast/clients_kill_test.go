@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestKilledConnections kills the TCP connection of a page at random moments of a run, half of the time while the network loses
+// TestKilledConnections kills the TCP connection of a page at random moments of a run, now and then while the network loses
 // what is on its way, in both modes and with either phoenix (issue 5, Shows c). Every page has the exact text at the end, which
 // is judged in e2e/bench/kills.mjs.
 func TestKilledConnections(t *testing.T) {

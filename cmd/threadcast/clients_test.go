@@ -52,7 +52,6 @@ var together = []statement{
 	{"33", "stop_run followed at once by a closed socket stops the run; closing events are stored; lock free", true},
 	{"34", "IntelligenceAgent.abortRun receives the closing events before the reply", true},
 	{"35", "stop_run with another run_id stops nothing", true},
-	{"36", "socket killed mid-run, all frames acknowledged: resumes on the same token in under 0.5 s without duplicates", !underRace},
 	{"37", "socket killed with unacknowledged frames: handshake refused, /connect with the cursor, run completes with exact text", false},
 	{"39", "gateway down for 2 s: both run and connect recover", false},
 	{"41", "list, page 2, create, rename, archive, unarchive, delete: REST and thread_metadata agree with getState", true},
@@ -66,8 +65,9 @@ var together = []statement{
 	{"50", "HttpAgent of @ag-ui/client 1.0.0 runs without enforcement warnings", true},
 }
 
-// after are those that everybody notices, and at last those about all that happened.
+// after are those that want the machine for themselves or that everybody notices, and at last those about all that happened.
 var after = []statement{
+	{"36", "socket killed mid-run, all frames acknowledged: resumes on the same token in under 0.5 s without duplicates", !underRace},
 	{"43", "a failed delete restores the row", false},
 	{"38", "server restart (1012) mid-run: as 37", false},
 	{"8", "phx_close is never sent on a topic whose stream is unfinished", true},

@@ -1,6 +1,7 @@
 // The TCP connection of a page is killed at a random moment of a run, as often as asked, each time on a thread of its own.
 
 import assert from "node:assert/strict";
+import { overAnother } from "./loss.mjs";
 import { counted, counts, text } from "./script.mjs";
 import { tokenOf } from "./tap.mjs";
 import { until } from "./world.mjs";
@@ -11,8 +12,7 @@ const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 // killed runs once, and tells how long the page was away, or null if the run was over before.
 const killed = async (w, mode) => {
-  const { line, url } = await w.desk("line");
-  const way = Object.assign(Object.create(w), { line, url, runtime: `${url}/api/copilotkit`, tag: `${w.tag}-${line}` });
+  const way = await overAnother(w);
   const [thread, runId] = [way.thread(), way.run()];
   const chat = await way.chat({ thread });
   let over;
@@ -24,7 +24,7 @@ const killed = async (w, mode) => {
   }
   await until("the page opens a socket", () => way.sockets()[0]);
   await pause(Math.random() * words * apart);
-  if (Math.random() < 0.5) { // a network that has already begun to lose what it carries
+  if (Math.random() < 0.25) { // a network that has already begun to lose what it carries
     await way.desk("hold", { up: Math.random() < 0.5 });
     await pause(Math.random() * 150);
   }
@@ -52,6 +52,6 @@ const kills = async (w, mode, n, atOnce) => {
   return { kills: all };
 };
 
-export const sKillsRun = (w) => kills(w, "run", 100, 50);
-export const sKillsConnect = (w) => kills(w, "connect", 100, 50);
+export const sKillsRun = (w) => kills(w, "run", 100, 20);
+export const sKillsConnect = (w) => kills(w, "connect", 100, 20);
 export const sKillsFew = async (w) => ({ kills: [...(await kills(w, "run", 4, 4)).kills, ...(await kills(w, "connect", 4, 4)).kills] });
