@@ -126,7 +126,9 @@ func reaches(at, end thread.Cursor) bool {
 
 // atEnd tells whether a position, as a client gives it, is the end of a run that ends there, or the one before it. One further
 // ahead is a mistake, or of something that was lost, and not for here to judge.
-func atEnd(at, end thread.Cursor) bool { return at.Run == end.Run && at.Seq <= end.Seq && reaches(at, end) }
+func atEnd(at, end thread.Cursor) bool {
+	return at.Run == end.Run && at.Seq <= end.Seq && reaches(at, end)
+}
 
 // showRun makes the frames of what belongs to the run.
 func (s *Server) showRun(ctx context.Context, dst []byte, run watched, b hub.Batch) (frames []byte, last bool, err error) {
@@ -143,6 +145,9 @@ func (s *Server) showRun(ctx context.Context, dst []byte, run watched, b hub.Bat
 	case hub.Reset:
 		switch b.RunID {
 		case run.RunID:
+			if run.shape != nil || run.after == (thread.Cursor{}) {
+				return dst, false, errRepeats // a client that has just begun knows of no reset
+			}
 			dst = appendReset(dst, b)
 		case "": // the thread is not the one that it was
 			return dst, false, thread.ErrDeleted

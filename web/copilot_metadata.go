@@ -34,12 +34,12 @@ func (m *metadata) join(f wire.Frame) {
 	}
 	m.ss.srv.following.enter(m.ss.caller, m.code) // first: who has the answer may ask for a list
 	if !m.send(newFrames().reply(f, "ok", []byte("{}"))) {
-		m.ss.srv.following.leave(m.ss.caller)
+		m.ss.srv.following.leave(m.ss.caller, m.code)
 		m.sub.Close()
 		return
 	}
 	m.ss.busy.Go(func() {
-		defer m.ss.srv.following.leave(m.ss.caller)
+		defer m.ss.srv.following.leave(m.ss.caller, m.code)
 		m.pump()
 	})
 }
@@ -113,10 +113,15 @@ func (l *followedLists) enter(who caller, code string) {
 	f.members++
 }
 
-func (l *followedLists) leave(who caller) {
+// leave counts a member out. One with the code that lists come with makes that a new one: its client may have given up, and
+// follows again only with another than it had.
+func (l *followedLists) leave(who caller, code string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if f := l.of[who]; f != nil {
+		if f.code == code {
+			f.code = rand.Text()
+		}
 		if f.members--; f.members == 0 {
 			delete(l.of, who)
 		}

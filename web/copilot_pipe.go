@@ -25,7 +25,6 @@ type pipe struct {
 	*channel
 	*pipeline
 
-	back copilotkit.Position // where the client stood at the join
 	tape trace
 
 	// For the pump alone.
@@ -48,11 +47,11 @@ func (m *pipe) join(f wire.Frame) {
 		m.drop(f, err)
 		return
 	}
-	at, ok := m.begin(m.ss, first)
+	at, ok := m.begin(m, first)
 	if !ok {
-		return // another socket has come in the place of this one
+		return // another socket has come in the place of this one, or the client has left
 	}
-	m.back, m.place, m.out = at, at, newFrames()
+	m.place, m.out = at, newFrames()
 	if m.send(newFrames().reply(f, "ok", []byte("{}"))) {
 		m.ss.busy.Go(m.pump)
 	}
@@ -79,7 +78,7 @@ func (m *pipe) first(f wire.Frame) (copilotkit.Position, error) {
 }
 
 // left makes the client begin again where it was, if it joins again.
-func (m *pipe) left() { m.leave(m.ss, m.back) }
+func (m *pipe) left() { m.leave(m) }
 
 // pump serves the membership until the client has what it came for, or it or the socket ends.
 func (m *pipe) pump() {
@@ -258,7 +257,7 @@ func (m *pipe) reset(run thread.RunID) error {
 	if err != nil {
 		return err
 	}
-	if st.Running && run != "" && st.RunID == run {
+	if st.Running && run != "" && st.RunID == run && m.moved(m.place) {
 		return fmt.Errorf("the live log has not got all of run %s: %w", run, thread.ErrUnavailable)
 	}
 	return m.lose()
@@ -279,10 +278,10 @@ func (m *pipe) rest() error {
 	if !ok || len(events) < m.place.Plus {
 		return m.lose()
 	}
-	at := m.place
-	for i, event := range events[at.Plus:] {
+	at, taken := m.place, m.place.Plus // m.place moves with what is sent
+	for i, event := range events[taken:] {
 		at.Plus++
-		if i == len(events)-m.place.Plus-1 {
+		if i == len(events)-taken-1 {
 			at = copilotkit.Position{Cursor: run.Cursor()}
 		}
 		if err := m.add(event.Data, origin{run.ID, run.Number}, at); err != nil {

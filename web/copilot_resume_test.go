@@ -1,11 +1,15 @@
 package web_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/threadcast/threadcast/runner/agenttest"
 )
@@ -92,4 +96,50 @@ func (s *site) broken(id, mode string, random *rand.Rand) (*page, error) {
 		return p, fmt.Errorf("the page has\n%.2000s\nand the server\n%.2000s", got, want)
 	}
 	return p, nil
+}
+
+// A page that comes back with any position that it was given gets exactly what followed it, with the same positions. Texts
+// that are spoken at the same time leave no cut between the events of the record.
+func TestEveryPositionOfARecordIsGoneOnFrom(t *testing.T) {
+	for _, voices := range []int{2, 3} {
+		s := open(t, plan{agent: agenttest.New(choir(voices))})
+		s.finish("t", "r1")
+		s.saved("t", "r1")
+		whole := s.whole(s.connects("t", nil))
+		within := 0
+		for i, event := range whole.events {
+			var e struct {
+				Metadata struct {
+					ID string `json:"cpki_event_id"`
+				}
+			}
+			s.must(json.Unmarshal([]byte(event), &e))
+			if strings.Contains(e.Metadata.ID, "+") {
+				within++
+			}
+			p := s.whole(s.connects("t", &page{cursor: e.Metadata.ID}))
+			if diff := cmp.Diff(whole.events[i+1:], append([]string{}, p.events...)); diff != "" {
+				t.Fatalf("after %s, event %d of %d:\n%s", e.Metadata.ID, i+1, len(whole.events), diff)
+			}
+		}
+		if within < 3 {
+			t.Errorf("%d of %d positions are within", within, len(whole.events))
+		}
+	}
+}
+
+// choir is a run of texts that are spoken at the same time.
+func choir(voices int) []agenttest.Step {
+	steps := []agenttest.Step{agenttest.Emit(started)}
+	each := func(event string) {
+		for v := range voices {
+			steps = append(steps, agenttest.Emit(strings.ReplaceAll(event, "ID", fmt.Sprint("m", v))))
+		}
+	}
+	each(`{"type":"TEXT_MESSAGE_START","messageId":"ID","role":"assistant"}`)
+	for range 3 {
+		each(`{"type":"TEXT_MESSAGE_CONTENT","messageId":"ID","delta":"la"}`)
+	}
+	each(`{"type":"TEXT_MESSAGE_END","messageId":"ID"}`)
+	return append(steps, agenttest.Emit(finished))
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/threadcast/threadcast/persistence/thread"
 )
 
 // maxClientFrame bounds what a client of CopilotKit sends on its socket: joins and stops. Runs are asked for over HTTP.
@@ -54,12 +56,15 @@ type pass struct {
 	pipeline *pipeline // nil for a list
 }
 
+// maxCode is the greatest length of the code of a list, in bytes: it comes back in every list.
+const maxCode = 64
+
 // memberOf returns what a membership does on a socket that was let in with a ticket: it allows one topic.
 func (p *pass) memberOf(ch *channel) member {
 	if p.pipeline != nil && ch.topic == "thread:"+string(p.Thread) {
 		return &pipe{channel: ch, pipeline: p.pipeline}
 	}
-	if code, ok := strings.CutPrefix(ch.topic, topicMetadata); ok && p.Kind == ticketList && !strings.Contains(code, ":") {
+	if code, ok := strings.CutPrefix(ch.topic, topicMetadata); ok && p.Kind == ticketList && thread.CheckID("code", code) == nil && len(code) <= maxCode && !strings.Contains(code, ":") {
 		return newMetadata(ch, code)
 	}
 	return nil

@@ -30,6 +30,8 @@ type pipeline struct {
 	mu      sync.Mutex
 	owner   *session            // the socket that has it; nil after it dropped
 	joined  bool                // the client's first join has been dealt with, and at says where it stands
+	member  *pipe               // the membership that began last,
+	back    copilotkit.Position // and where the client stood then
 	at      copilotkit.Position // after what was sent last
 	start   copilotkit.Position // where it stood at its first join
 	facts   facts               // what was found out then
@@ -99,16 +101,26 @@ func (p *pipeline) letGo(ss *session) {
 	})
 }
 
-// begin takes a join on a socket, whose payload says where the client stands if it is the first. It returns where the client
-// stands in fact; ok is false if the socket has the pipeline no more.
-func (p *pipeline) begin(ss *session, first copilotkit.Position) (at copilotkit.Position, ok bool) {
+// begin takes a join, whose payload says where the client stands if it is the first. It returns where the client stands in
+// fact; ok is false if its socket has the pipeline no more, or the client has left before it was dealt with.
+func (p *pipeline) begin(m *pipe, first copilotkit.Position) (at copilotkit.Position, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if m.ctx.Err() != nil {
+		return p.at, false
+	}
 	if !p.joined {
 		p.joined, p.at, p.start = true, first, first
 	}
-	p.left = false
-	return p.at, p.owner == ss
+	p.left, p.member, p.back = false, m, p.at
+	return p.at, p.owner == m.ss
+}
+
+// moved tells whether a position is another than where the client stood at its first join: then it comes from here.
+func (p *pipeline) moved(at copilotkit.Position) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return at != p.start
 }
 
 // learn keeps what was found out, and recall returns it.
@@ -177,12 +189,15 @@ func (p *pipeline) finish() {
 }
 
 // leave notes that the client left the topic. If it joins again on the same socket it has nothing of what came between its
-// joins: it leaves when it gave up waiting for the answer to the first, or for good.
-func (p *pipeline) leave(ss *session, back copilotkit.Position) {
+// joins: it leaves when it gave up waiting for the answer to the first, or for good. A membership that never began took it nowhere.
+func (p *pipeline) leave(m *pipe) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.owner == ss {
-		p.at, p.left = back, true
+	if p.owner != m.ss {
+		return
+	}
+	if p.left = true; p.member == m {
+		p.at = p.back
 	}
 }
 

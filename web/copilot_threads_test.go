@@ -192,8 +192,9 @@ func TestCopilotThreadIsInspected(t *testing.T) {
 	}
 }
 
-// A client subscribes again only for another code: whoever follows keeps it, whoever does not gets a new one.
-func TestTheCodeOfAListChangesWhenNobodyFollows(t *testing.T) {
+// A client subscribes again only for another code: who follows keeps it, and who may have given up finds a new one, also while
+// others follow.
+func TestTheCodeOfAListChangesWhenSomebodyIsGone(t *testing.T) {
 	s := open(t, plan{parts: byName})
 	one, two := s.chats("alice", "").JoinCode, s.chats("alice", "").JoinCode
 	if one == two {
@@ -208,15 +209,29 @@ func TestTheCodeOfAListChangesWhenNobodyFollows(t *testing.T) {
 	}
 	again := s.follow(two, f.token) // a ticket of a list is good for many sockets
 	f.client.Close()
-	if got := s.chats("alice", "").JoinCode; got != two {
-		t.Errorf("the code goes from %s to %s while one follows", two, got)
+	three := s.otherCode("alice", two)
+	if got := s.chats("alice", "").JoinCode; got != three {
+		t.Errorf("the code goes from %s to %s while nobody comes or goes", three, got)
 	}
-	again.client.Close()
-	for s.chats("alice", "").JoinCode == two {
-		if within(t).Err() != nil {
-			t.Fatal("nobody follows any more, and the code stays")
+	last := s.follow(three, f.token)
+	again.client.Close() // it had an older one
+	if got := s.chats("alice", "").JoinCode; got != three {
+		t.Errorf("the code of who follows goes from %s to %s", three, got)
+	}
+	last.client.Close()
+	s.otherCode("alice", three)
+}
+
+// otherCode waits until a user's lists come with another code.
+func (s *site) otherCode(user, than string) string {
+	s.Helper()
+	for ctx := within(s.T); ctx.Err() == nil; {
+		if got := s.chats(user, "").JoinCode; got != than {
+			return got
 		}
 	}
+	s.Fatalf("the code stays %s", than)
+	return ""
 }
 
 func TestAListInCopilotsFormTellsTheLatestAfterAGap(t *testing.T) {
