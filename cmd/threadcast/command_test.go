@@ -78,13 +78,13 @@ func TestCommandRefusesWhatItCannotUnderstand(t *testing.T) {
 		"unknown command":   {nil, []string{"start"}, `unknown command "start"`},
 		"unknown flag":      {nil, []string{"--port", "1"}, "-port"},
 		"all addresses":     {nil, []string{"--listen", "0.0.0.0:0"}, "add --insecure"},
-		"redis":             {nil, []string{"--redis", "http://127.0.0.1/"}, "the URL of Redis: invalid URL scheme: http; it is such as"},
-		"redis prefix":      {nil, []string{"--redis", "redis://127.0.0.1/", "--redis-prefix", "a{b}"}, "must not hold braces"},
+		"redis":             {nil, []string{"--listen", "127.0.0.1:0", "--redis", "http://127.0.0.1/"}, "the URL of Redis: invalid URL scheme: http; it is such as"},
+		"redis prefix":      {nil, []string{"--listen", "127.0.0.1:0", "--redis", "redis://127.0.0.1/", "--redis-prefix", "a{b}"}, "must not hold braces"},
 		"postgres":          {nil, []string{"--database", "postgres://127.0.0.1/x"}, "add --redis URL"},
 		"bad duration":      {nil, []string{"serve", "--lease", "soon"}, "must be a duration"},
 		"bad variable":      {[]string{"THREADCAST_LEASE=soon"}, nil, "THREADCAST_LEASE"},
 		"bad demo speed":    {[]string{"THREADCAST_DEMO_SPEED=-1"}, []string{"--listen", "127.0.0.1:0"}, "THREADCAST_DEMO_SPEED"},
-		"unknown agent":     {nil, []string{"--agent", "a=magic"}, `unknown type "magic"`},
+		"unknown agent":     {nil, []string{"--listen", "127.0.0.1:0", "--agent", "a=magic"}, `unknown type "magic"`},
 		"file without name": {nil, []string{"--config", "/does/not/exist"}, "/does/not/exist"},
 	} {
 		t.Run(name, func(t *testing.T) {
