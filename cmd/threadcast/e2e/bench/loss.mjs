@@ -66,6 +66,9 @@ const again = (w, { socket, thread }) => {
 
 export const s36 = (w) => onBoth(w, async (way, mode) => {
   const page = await watched(way, mode);
+  if (mode === "connect") { // else that may be under way
+    await until("all that was there has come", () => page.socket.frames.some((f) => f.event === "replay_complete"));
+  }
   await caughtUp(page.socket);
   await way.desk("cut", { reset: mode === "run" });
   await until("it is joined again", () => way.sockets().at(-1).frames.length > 0 && way.sockets().length > 1);
