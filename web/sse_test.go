@@ -182,7 +182,7 @@ func TestAReaderThatDoesNotReadIsCutAndHarmsNobody(t *testing.T) {
 	agent := agenttest.New([]agenttest.Step{
 		agenttest.Emit(started), agenttest.Emit(begin), agenttest.Repeat(500, big, 0), agenttest.Emit(end), agenttest.Emit(finished),
 	})
-	s := open(t, plan{agent: agent, cfg: web.Config{WriteTimeout: 100 * time.Millisecond}})
+	s := open(t, plan{agent: agent, cfg: web.Config{WriteTimeout: time.Second}})
 	stuck := s.stream("GET", "/agui/threads/t/events?replay=raw", "")
 	stream := s.stream("POST", "/agui/demo", input("t", "r1"))
 	if n := len(s.rest(stream)); n != 504 {
