@@ -126,7 +126,11 @@ func (m *pipe) findEnded(ctx context.Context) error {
 	}
 	m.facts = facts{known: true, ended: t.LastRun}
 	if t.Latest != nil && t.Latest.Ended.IsZero() {
-		m.facts.ended = t.Latest.Number - 1
+		// It may have ended a moment before the history knows.
+		st, err := m.ss.srv.Runs.Status(ctx, m.Thread)
+		if err != nil || st.Latest == nil || st.Latest.Number < t.Latest.Number {
+			m.facts.ended = t.Latest.Number - 1
+		}
 	}
 	m.learn(m.facts)
 	return nil

@@ -187,6 +187,33 @@ func TestFailuresOfLongAgoRaiseNoAlarm(t *testing.T) {
 	}
 }
 
+// behind is a directory that does not know yet that a thread's latest run has ended.
+type behind struct{ web.Directory }
+
+func (d behind) Thread(ctx context.Context, id thread.ID) (thread.Thread, error) {
+	t, err := d.Directory.Thread(ctx, id)
+	if t.Latest != nil {
+		latest := *t.Latest
+		latest.Ended, t.Latest = time.Time{}, &latest
+	}
+	return t, err
+}
+
+func TestAFailureOfAMomentAgoRaisesNoAlarm(t *testing.T) {
+	agent := agenttest.New(failing(3))
+	s := open(t, plan{agent: agent, parts: func(p *web.Parts) { p.Directory = behind{p.Directory} }})
+	s.start("t", "r1")
+	agent.Release("fail")
+	for st := (thread.Status{}); st.Latest == nil; {
+		var err error
+		st, err = s.runner.Status(within(t), "t")
+		s.must(err)
+	}
+	if late := s.whole(s.connects("t", nil)); late.failed != "" || !strings.HasSuffix(late.types(), "RUN_ERROR") {
+		t.Errorf("who comes later has the alarm %q after %s", late.failed, late.types())
+	}
+}
+
 // stored is the record of a thread.
 func (s *site) stored(id string) string {
 	_, body := s.request("GET", "/api/threads/"+id+"/events", "")
