@@ -36,6 +36,7 @@ const watched = async (w, mode, steps = [counts(20), marks(w.gate(`half ${mode}`
   }
   await until("the page has the first half", () => chat.said(runId).startsWith(counted(20)));
   const socket = w.sockets().findLast((s) => s.joins.has(`thread:${thread}`));
+  if (mode === "connect") await until("it has been told what there is", () => socket.frames.some((f) => f.event === "replay_complete"));
   return { chat, over, runId, thread, socket };
 };
 
@@ -66,9 +67,6 @@ const again = (w, { socket, thread }) => {
 
 export const s36 = (w) => onBoth(w, async (way, mode) => {
   const page = await watched(way, mode);
-  if (mode === "connect") { // else that may be under way
-    await until("all that was there has come", () => page.socket.frames.some((f) => f.event === "replay_complete"));
-  }
   await caughtUp(page.socket);
   await way.desk("cut", { reset: mode === "run" });
   await until("it is joined again", () => way.sockets().at(-1).frames.length > 0 && way.sockets().length > 1);
