@@ -1,12 +1,14 @@
 package web_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/threadcast/threadcast/persistence/thread"
 	"github.com/threadcast/threadcast/runner/agenttest"
@@ -318,4 +320,23 @@ func TestDeletingAThreadStopsItsRun(t *testing.T) {
 	if response, _ := s.request("DELETE", "/api/threads/t", ""); response.StatusCode != 404 {
 		t.Fatalf("again: %d", response.StatusCode)
 	}
+}
+
+// frozen is a directory that does not answer.
+type frozen struct{ web.Directory }
+
+func (frozen) Thread(ctx context.Context, _ thread.ID) (thread.Thread, error) {
+	<-ctx.Done()
+	return thread.Thread{}, context.Cause(ctx)
+}
+
+func TestDeletingAThreadGivesUpWhereTheHistoryDoesNotAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := open(t, plan{pipe: true, parts: func(p *web.Parts) { p.Directory = frozen{p.Directory} }})
+		began := time.Now()
+		response, body := s.request("DELETE", "/api/threads/t", "")
+		if took := time.Since(began); response.StatusCode != 503 || took > 8*time.Second {
+			t.Errorf("after %v it is answered %d %s", took, response.StatusCode, body)
+		}
+	})
 }

@@ -63,7 +63,10 @@ func (s *Server) edit(ctx context.Context, who caller, id thread.ID, edit thread
 func (s *Server) erase(ctx context.Context, who caller, id thread.ID) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), stopTimeout, thread.ErrUnavailable)
 	defer cancel()
-	if err := s.permit(ctx, who, id, toDelete); err != nil {
+	looking, looked := look(ctx)
+	err := s.permit(looking, who, id, toDelete)
+	looked()
+	if err != nil {
 		return err
 	}
 	return absent(id, s.Runs.Delete(ctx, id, who.name()))
