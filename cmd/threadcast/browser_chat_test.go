@@ -40,15 +40,15 @@ const runtimePath = "/api/copilotkit"
 // runtimeText is how the script of the page has it.
 var runtimeText = regexp.MustCompile("([`\"'])" + runtimePath + "[`\"']")
 
-// example is the folder of the page.
-var example = filepath.Join("..", "..", "docs", "examples", "copilotkit-react")
+// chatExample is the folder of the page.
+var chatExample = filepath.Join("..", "..", "docs", "examples", "copilotkit-react")
 
 // develop starts the development server of the page, which passes on to n, and returns its address.
 func develop(t *testing.T, n *node) string {
 	t.Helper()
 	cmd := exec.Command(filepath.Join("node_modules", ".bin", "vite"), "--host", "127.0.0.1", "--port", "0", "--clearScreen", "false")
 	out := &output{}
-	cmd.Dir, cmd.Stdout, cmd.Stderr = example, out, out
+	cmd.Dir, cmd.Stdout, cmd.Stderr = chatExample, out, out
 	cmd.Env = append(cleanEnv(), "THREADCAST_SERVER="+n.url, "NO_COLOR=1")
 	endWithParent(cmd)
 	if err := cmd.Start(); err != nil {
@@ -68,7 +68,7 @@ func develop(t *testing.T, n *node) string {
 
 func serveReact(t *testing.T) *reactPage {
 	t.Helper()
-	dist := filepath.Join(example, "dist")
+	dist := filepath.Join(chatExample, "dist")
 	if _, err := os.Stat(filepath.Join(dist, "index.html")); err != nil {
 		t.Fatalf("the page is not built (make e2e does it): %v", err)
 	}
