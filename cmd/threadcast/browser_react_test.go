@@ -34,6 +34,23 @@ func TestBrowserCopilotKitFromAnotherOrigin(t *testing.T) {
 	s.tell(page)
 }
 
+// The page as "npm run dev" serves it, which is how a developer sees it first: effects run twice there, and Vite passes on what is
+// the server's.
+func TestBrowserCopilotKitInDevelopment(t *testing.T) {
+	s := newStory(t)
+	n := start(t, s.agent())
+	s.page, s.browser = &reactPage{t: t, url: develop(t, n), nodes: []*node{n}}, startBrowser(t)
+	c := s.visit("told")
+	c.write("Count for me")
+	c.awaitCount(20)
+	c.await("the list has the thread", `document.querySelector('[data-thread="told"]')`)
+	s.reloaded(c)
+	s.agents.Release("enough")
+	c.awaitRunning(false)
+	s.complete(c)
+	c.check(s.page)
+}
+
 func TestBrowserCopilotKitOnTwoNodes(t *testing.T) {
 	redistest.Need(t)
 	s := newStory(t)
@@ -234,17 +251,17 @@ func TestBrowserCopilotKitScreenshots(t *testing.T) {
 		c.awaitAnswered(word)
 	}
 	shoot(c.tab, "copilotkit-answered")
+	phone := s.visit("one")
+	phone.do("narrow", chromedp.EmulateViewport(390, 844))
 	c.write("long")
 	c.await("the long answer begins", last+`.startsWith("What it takes")`)
 	c.awaitWords(120)
 	shoot(c.tab, "copilotkit-streaming")
+	phone.awaitWords(130)
+	shoot(phone.tab, "copilotkit-phone")
 	c.do("reload", chromedp.Reload(), chromedp.WaitVisible(textarea))
 	c.awaitWords(150)
 	shoot(c.tab, "copilotkit-reloaded")
-	phone := s.visit("one")
-	phone.do("narrow", chromedp.EmulateViewport(390, 844))
-	phone.awaitWords(180)
-	shoot(phone.tab, "copilotkit-phone")
 	c.do("stop", chromedp.Click(sendButton))
 	c.awaitRunning(false)
 	shoot(c.tab, "copilotkit-stopped")
