@@ -14,9 +14,12 @@ import (
 	"github.com/threadcast/threadcast/web/wire"
 )
 
+// feeds are the answers of server-sent events: a run, or a thread, as it goes on.
+type feeds struct{ *Server }
+
 // postAGUI is an agent over HTTP (AG-UI 1.0, section 15): it starts the run that the body asks for, or finds it if it was
 // started before, and answers with its events. The client may go and come back; the run does not mind.
-func (s *Server) postAGUI(c echo.Context) error {
+func (s feeds) postAGUI(c echo.Context) error {
 	agent, err := pathID(c, "agent", "agent id")
 	if err != nil {
 		return err
@@ -64,7 +67,7 @@ type watched struct {
 }
 
 // streamRun answers with the events of a run, from its first or from where the client is, and ends with its terminal event.
-func (s *Server) streamRun(c echo.Context, run watched) error {
+func (s feeds) streamRun(c echo.Context, run watched) error {
 	ctx, cancel := look(c.Request().Context())
 	defer cancel()
 	// Raw, since who watches a run wants every event of it; and also if it is replaced, up to its end.
@@ -102,7 +105,7 @@ func noMore(c echo.Context, err error) error {
 }
 
 // told tells whether the client has all of a run that has ended.
-func (s *Server) told(ctx context.Context, run watched) (bool, error) {
+func (s feeds) told(ctx context.Context, run watched) (bool, error) {
 	st, err := s.Runs.Status(ctx, run.thread)
 	if err != nil {
 		return false, err
@@ -131,7 +134,7 @@ func atEnd(at, end thread.Cursor) bool {
 }
 
 // showRun makes the frames of what belongs to the run.
-func (s *Server) showRun(ctx context.Context, dst []byte, run watched, b hub.Batch) (frames []byte, last bool, err error) {
+func (s feeds) showRun(ctx context.Context, dst []byte, run watched, b hub.Batch) (frames []byte, last bool, err error) {
 	switch b.Kind {
 	case hub.Events:
 		if b.RunID != run.RunID {
@@ -166,7 +169,7 @@ func (s *Server) showRun(ctx context.Context, dst []byte, run watched, b hub.Bat
 }
 
 // unqueued tells whether a run that waited for its turn was taken out of the queue without having begun.
-func (s *Server) unqueued(ctx context.Context, run watched) (bool, error) {
+func (s feeds) unqueued(ctx context.Context, run watched) (bool, error) {
 	st, err := s.Runs.Status(ctx, run.thread)
 	if err != nil || st.RunID == run.RunID {
 		return false, err

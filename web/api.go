@@ -13,8 +13,11 @@ import (
 	"github.com/threadcast/threadcast/persistence/thread"
 )
 
-func (s *Server) listAgents(c echo.Context) error {
-	return c.JSON(http.StatusOK, map[string]any{"agents": s.Agents})
+// api is the HTTP API.
+type api struct{ *Server }
+
+func (a api) listAgents(c echo.Context) error {
+	return c.JSON(http.StatusOK, map[string]any{"agents": a.Agents})
 }
 
 // threadID reads the thread's id from the path.
@@ -83,8 +86,8 @@ func limit(c echo.Context, normal, most int) (int, error) {
 }
 
 // getThread answers with a thread's status and its latest runs.
-func (s *Server) getThread(c echo.Context) error {
-	t, err := s.known(c)
+func (a api) getThread(c echo.Context) error {
+	t, err := a.known(c)
 	if err != nil {
 		return err
 	}
@@ -97,11 +100,11 @@ func (s *Server) getThread(c echo.Context) error {
 	if t.LastRun > uint64(n) {
 		after = t.LastRun - uint64(n)
 	}
-	runs, err := s.Directory.Runs(ctx, id, after, n)
+	runs, err := a.Directory.Runs(ctx, id, after, n)
 	if err != nil {
 		return err
 	}
-	st, err := s.Runs.Status(ctx, id)
+	st, err := a.Runs.Status(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -123,7 +126,7 @@ func (s *Server) getThread(c echo.Context) error {
 }
 
 // getResult answers with the content of a TOOL_CALL_RESULT that was kept apart, as the agent sent it.
-func (s *Server) getResult(c echo.Context) error {
+func (a api) getResult(c echo.Context) error {
 	id, err := threadID(c)
 	if err != nil {
 		return err
@@ -136,7 +139,7 @@ func (s *Server) getResult(c echo.Context) error {
 	if err != nil || place < 1 {
 		return badInput("the number of a result must be 1 or more")
 	}
-	result, err := s.Directory.Result(c.Request().Context(), id, thread.RunID(run), place)
+	result, err := a.Directory.Result(c.Request().Context(), id, thread.RunID(run), place)
 	if errors.Is(err, thread.ErrNotFound) {
 		return fmt.Errorf("%w: run %q of thread %q has no result %d", thread.ErrNotFound, run, id, place)
 	}
@@ -147,12 +150,12 @@ func (s *Server) getResult(c echo.Context) error {
 }
 
 // postRun starts a run over HTTP, with the payload of the socket's run.
-func (s *Server) postRun(c echo.Context) error {
+func (a api) postRun(c echo.Context) error {
 	id, payload, err := body(c)
 	if err != nil {
 		return err
 	}
-	reply, err := s.run(c.Request().Context(), id, payload, callerOf(c))
+	reply, err := a.run(c.Request().Context(), id, payload, callerOf(c))
 	if err != nil {
 		return err
 	}
@@ -160,7 +163,7 @@ func (s *Server) postRun(c echo.Context) error {
 }
 
 // postStop stops a run over HTTP, with the payload of the socket's stop; the body may be empty.
-func (s *Server) postStop(c echo.Context) error {
+func (a api) postStop(c echo.Context) error {
 	id, payload, err := body(c)
 	if err != nil {
 		return err
@@ -168,7 +171,7 @@ func (s *Server) postStop(c echo.Context) error {
 	if len(payload) == 0 {
 		payload = []byte("{}")
 	}
-	reply, err := s.stop(c.Request().Context(), id, payload, callerOf(c))
+	reply, err := a.stop(c.Request().Context(), id, payload, callerOf(c))
 	if err != nil {
 		return err
 	}

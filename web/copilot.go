@@ -17,14 +17,14 @@ import (
 // copilot is the server as CopilotKit's browser clients see it, under one path: in their WebSocket mode, where run and
 // connect answer with a ticket for a socket, or in SSE mode, where they answer with the events.
 type copilot struct {
-	*Server
+	feeds
 	base string
 	sse  bool
 }
 
 // registerCopilot adds the routes of both modes.
 func (s *Server) registerCopilot(e *echo.Echo, around ...echo.MiddlewareFunc) {
-	for _, k := range []copilot{{s, s.cfg.CopilotPath, false}, {s, s.cfg.CopilotPath + "-sse", true}} {
+	for _, k := range []copilot{{feeds{s}, s.cfg.CopilotPath, false}, {feeds{s}, s.cfg.CopilotPath + "-sse", true}} {
 		add := func(methods []string, path string, handle echo.HandlerFunc) {
 			s.route(e, methods, k.base+path, handle, append([]echo.MiddlewareFunc{spoken}, around...)...)
 		}

@@ -369,3 +369,29 @@ func TestWhatClosesARunForWhoIsInItsMiddle(t *testing.T) {
 		}
 	}
 }
+
+// Readers who take nothing of the answers that they asked for keep no page waiting.
+func TestSnapshotsHavePlacesOfTheirOwn(t *testing.T) {
+	big := `{"type":"TEXT_MESSAGE_CONTENT","messageId":"m-{run}","delta":"` + strings.Repeat("x", 64<<10) + `"}`
+	s := open(t, plan{agent: agenttest.New([]agenttest.Step{
+		agenttest.Emit(started), agenttest.Emit(begin), agenttest.Repeat(200, big, 0), agenttest.Emit(end), agenttest.Emit(finished),
+	}, said(3, 0))})
+	s.finish("large", "r1")
+	s.finish("t", "r1")
+	for range 4 { // all places
+		if response, err := s.ask("GET", "/api/threads/large/messages", ""); err != nil || response.StatusCode != 200 {
+			t.Fatalf("%v, %v", response, err)
+		}
+	}
+	p := s.connects("t", nil)
+	p.cursor = "rubbish"
+	p.renew("")
+	began := time.Now()
+	s.whole(p)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if p.types() != "MESSAGES_SNAPSHOT STATE_SNAPSHOT" || p.messages() != `[{"id":"m-r1","role":"assistant","content":"0 1 2 "}]` {
+		t.Errorf("the page has %s after %s", p.messages(), p.types())
+	}
+}

@@ -24,7 +24,7 @@ const maxAsked = 16
 
 // suggest asks an agent what the user might say next. It ends when the client goes, and nothing is kept of it.
 func (k copilot) suggest(c echo.Context, op operation) error {
-	if k.draining.Load() {
+	if k.guests.leaving.Load() {
 		return thread.ErrDraining
 	}
 	if k.Asker == nil {
@@ -44,12 +44,11 @@ func (k copilot) suggest(c echo.Context, op operation) error {
 	if _, err := agui.ParseInput(input); err != nil { // later it would be too late to say so
 		return fmt.Errorf("%w: %w", thread.ErrBadInput, err)
 	}
-	select {
-	case k.asked <- struct{}{}:
-		defer func() { <-k.asked }()
-	default:
+	done, ok := k.asked.tryTake()
+	if !ok {
 		return errAsked
 	}
+	defer done()
 	req.By = callerOf(c).name()
 	return k.stream(c, func(st *stream) error {
 		return k.Asker.Ask(st.ctx, req, func(event []byte) error {

@@ -39,7 +39,7 @@ func (k copilot) request(op operation) (thread.Request, error) {
 func (k copilot) credentials(c echo.Context, g grant) error {
 	g.User = callerOf(c).User
 	return c.JSON(http.StatusOK, copilotkit.Credentials{
-		ThreadID: string(g.Thread), RunID: string(g.RunID), JoinToken: k.ticket(g),
+		ThreadID: string(g.Thread), RunID: string(g.RunID), JoinToken: k.tickets.issue(g),
 		Realtime: copilotkit.Realtime{ClientURL: k.sockets(c.Request()), Topic: "thread:" + string(g.Thread)},
 	})
 }

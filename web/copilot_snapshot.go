@@ -44,7 +44,7 @@ func (m *pipe) restate() error {
 
 // snapshots returns the events that tell the messages and the state of the thread, and up to where they do.
 func (m *pipe) snapshots() ([][]byte, thread.Cursor, error) {
-	done, err := m.ss.srv.viewing(m.ctx)
+	done, err := m.ss.srv.snapshots.take(m.ctx)
 	if err != nil {
 		return nil, thread.Cursor{}, err
 	}

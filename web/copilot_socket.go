@@ -29,7 +29,7 @@ func (s *Server) copilotSocket(c echo.Context) error {
 	if token == "" {
 		return errNoTicket
 	}
-	body, err := s.readTicket(token)
+	body, err := s.tickets.read(token)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (r *pipelines) admit(ctx context.Context, body ticketBody, ss *session) (*p
 	if p := r.find(body.Nonce); p != nil {
 		return p, p.resume(ss)
 	}
-	if err := ss.srv.claimTicket(ctx, body); err != nil {
+	if err := ss.srv.tickets.claim(ctx, body); err != nil {
 		return nil, err
 	}
 	p := &pipeline{grant: body.grant, nonce: body.Nonce, all: r, owner: ss}

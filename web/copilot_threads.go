@@ -19,7 +19,7 @@ func (k copilot) threads(add func(methods []string, path string, handle echo.Han
 	add(reading, "/threads", brief(k.listThreads))
 	add([]string{http.MethodPost}, "/threads/subscribe", k.subscribeThreads)
 	add([]string{http.MethodPatch}, "/threads/:id", brief(k.editThread(nil)))
-	add([]string{http.MethodDelete}, "/threads/:id", k.deleteThread)
+	add([]string{http.MethodDelete}, "/threads/:id", api{k.Server}.deleteThread)
 	add([]string{http.MethodPost}, "/threads/:id/archive", brief(k.editThread(new(true))))
 	add([]string{http.MethodPost}, "/threads/:id/unarchive", brief(k.editThread(new(false))))
 	add(reading, "/threads/:id/messages", k.threadMessages)
@@ -59,7 +59,7 @@ func (k copilot) subscribeThreads(c echo.Context) error {
 	if k.sse {
 		return &absence{"changes of threads come over the socket, which this address does not use"}
 	}
-	token := k.ticket(grant{User: callerOf(c).User, Kind: ticketList})
+	token := k.tickets.issue(grant{User: callerOf(c).User, Kind: ticketList})
 	return c.JSON(http.StatusOK, map[string]string{"joinToken": token})
 }
 
@@ -126,7 +126,7 @@ func (k copilot) threadEvents(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	done, err := k.viewing(c.Request().Context())
+	done, err := k.views.take(c.Request().Context())
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 
 // getEvents answers with a page of a thread's events after a cursor: the same batches, with the same coordinate,
 // that a socket gets.
-func (s *Server) getEvents(c echo.Context) error {
-	t, err := s.known(c)
+func (a api) getEvents(c echo.Context) error {
+	t, err := a.known(c)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (s *Server) getEvents(c echo.Context) error {
 	if opts.Discarded, err = parseDiscarded(c.QueryParam("discarded")); err != nil {
 		return err
 	}
-	batches, more, err := s.Hub.Read(c.Request().Context(), t.ID, opts, n)
+	batches, more, err := a.Hub.Read(c.Request().Context(), t.ID, opts, n)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ import "github.com/threadcast/threadcast/persistence/thread"
 
 // Ticket returns a join token of a kind, as the routes that hand them out do.
 func (s *Server) Ticket(kind string, id thread.ID, run thread.RunID) string {
-	return s.ticket(grant{User: "u", Kind: kind, Thread: id, RunID: run})
+	return s.tickets.issue(grant{User: "u", Kind: kind, Thread: id, RunID: run})
 }
 
 // ClosingOf returns what closes a finished run for a client that is in the middle of it.
@@ -19,7 +19,7 @@ func (s *Server) Pipelines() (all, resting int) {
 
 // Acknowledged tells whether everything that was sent to the pipeline of a token has arrived.
 func (s *Server) Acknowledged(token string) bool {
-	body, err := s.readTicket(token)
+	body, err := s.tickets.read(token)
 	if err != nil {
 		return false
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // followThread answers with the events of a thread, all runs, from where the client is, and goes on with what comes.
-func (s *Server) followThread(c echo.Context) error {
+func (s feeds) followThread(c echo.Context) error {
 	f := following{reset: true}
 	var err error
 	if f.thread, err = threadID(c); err != nil {
@@ -52,7 +52,7 @@ type following struct {
 const retry = "retry: 1000\n\n"
 
 // streamThread answers with the events of a thread.
-func (s *Server) streamThread(c echo.Context, f *following) error {
+func (s feeds) streamThread(c echo.Context, f *following) error {
 	ctx, cancel := look(c.Request().Context())
 	defer cancel()
 	if f.untilIdle && f.After != (thread.Cursor{}) {
@@ -87,7 +87,7 @@ func (s *Server) streamThread(c echo.Context, f *following) error {
 var errRepeats = errors.New("what the client has must be sent again")
 
 // showThread makes the frames of a batch.
-func (s *Server) showThread(ctx context.Context, dst []byte, f *following, b hub.Batch) (frames []byte, last bool, err error) {
+func (s feeds) showThread(ctx context.Context, dst []byte, f *following, b hub.Batch) (frames []byte, last bool, err error) {
 	look := true // whether there may be nothing more to wait for
 	switch b.Kind {
 	case hub.Events:
@@ -118,14 +118,14 @@ func (s *Server) showThread(ctx context.Context, dst []byte, f *following, b hub
 }
 
 // hasAll tells whether a client that comes has everything, and no more is to come.
-func (s *Server) hasAll(ctx context.Context, f *following) (bool, error) {
+func (s feeds) hasAll(ctx context.Context, f *following) (bool, error) {
 	st, err := s.Runs.Status(ctx, f.thread)
 	ended := err == nil && !st.Running && st.Latest != nil && len(st.Queue) == 0
 	return ended && atEnd(f.After, st.Cursor), err
 }
 
 // idle tells whether no run is active on the thread, none waits, and nothing comes after a position.
-func (s *Server) idle(ctx context.Context, f *following, at thread.Cursor) (bool, error) {
+func (s feeds) idle(ctx context.Context, f *following, at thread.Cursor) (bool, error) {
 	st, err := s.Runs.Status(ctx, f.thread)
 	switch {
 	case err != nil, len(st.Queue) > 0:

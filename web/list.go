@@ -43,7 +43,7 @@ func (s *Server) threads(ctx context.Context, who caller, page thread.Page) (thr
 	return p, nil
 }
 
-func (s *Server) listThreads(c echo.Context) error {
+func (a api) listThreads(c echo.Context) error {
 	n, err := limit(c, normalThreads, mostThreads)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (s *Server) listThreads(c echo.Context) error {
 			return badInput("archived must be true or false")
 		}
 	}
-	p, err := s.threads(c.Request().Context(), callerOf(c), page)
+	p, err := a.threads(c.Request().Context(), callerOf(c), page)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (s *Server) listThreads(c echo.Context) error {
 }
 
 // patchThread names or archives a thread, and answers with it.
-func (s *Server) patchThread(c echo.Context) error {
+func (a api) patchThread(c echo.Context) error {
 	id, payload, err := body(c)
 	if err != nil {
 		return err
@@ -75,19 +75,19 @@ func (s *Server) patchThread(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	t, err := s.edit(c.Request().Context(), callerOf(c), id, edit)
+	t, err := a.edit(c.Request().Context(), callerOf(c), id, edit)
 	if err != nil {
 		return err
 	}
 	return c.JSON(http.StatusOK, viewOf(t))
 }
 
-func (s *Server) deleteThread(c echo.Context) error {
+func (a api) deleteThread(c echo.Context) error {
 	id, err := threadID(c)
 	if err != nil {
 		return err
 	}
-	if err := s.erase(c.Request().Context(), callerOf(c), id); err != nil {
+	if err := a.erase(c.Request().Context(), callerOf(c), id); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)

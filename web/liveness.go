@@ -125,6 +125,9 @@ func (ss *session) goAway() {
 	ss.cancel(thread.ErrDraining)
 }
 
+// cut ends the socket at once.
+func (ss *session) cut() { ss.cancel(thread.ErrDraining) }
+
 // goodbye closes the socket with a code, and waits a few seconds for the client's goodbye. Nothing is pushed any more.
 func (ss *session) goodbye(code websocket.StatusCode, reason string) {
 	ss.mu.Lock()

@@ -1,37 +1,60 @@
 package web
 
 import (
+	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/labstack/echo/v4"
 )
 
-// isForeign tells whether a browser asks on behalf of a page that the server does not let in.
-func (s *Server) isForeign(r *http.Request) bool {
+// origins are where pages come from that may use the server besides its own: [Config.Origins].
+type origins struct {
+	allowed []string
+	log     *slog.Logger
+	mu      sync.Mutex
+	told    map[string]bool // those whose refusal has been logged
+}
+
+// foreign tells whether a browser asks on behalf of a page that the server does not let in.
+func (o *origins) foreign(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
-	if origin == "" || s.lists(origin) || s.lists("*") {
+	if origin == "" || o.lists(origin) || o.lists("*") {
 		return false
 	}
 	u, err := url.Parse(origin)
 	return err != nil || !strings.EqualFold(u.Host, r.Host)
 }
 
-func (s *Server) lists(origin string) bool { return slices.Contains(s.cfg.Origins, origin) }
+func (o *origins) lists(origin string) bool { return slices.Contains(o.allowed, origin) }
+
+// tell logs once per origin that its pages are refused: in the browser nobody learns why.
+func (o *origins) tell(origin string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.told == nil {
+		o.told = map[string]bool{}
+	}
+	if len(o.told) < 100 && !o.told[origin] {
+		o.told[origin] = true
+		o.log.Warn("socket refused: its page is not from this origin", "origin", origin)
+	}
+}
 
 // shared lets pages of allowed origins read what the route answers.
-func (s *Server) shared(next echo.HandlerFunc) echo.HandlerFunc {
+func (o *origins) shared(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		s.share(c)
+		o.share(c)
 		return next(c)
 	}
 }
 
 // share says whether the page that asks may read the answer.
-func (s *Server) share(c echo.Context) bool {
-	if len(s.cfg.Origins) == 0 {
+func (o *origins) share(c echo.Context) bool {
+	if len(o.allowed) == 0 {
 		return false
 	}
 	h := c.Response().Header()
@@ -39,10 +62,10 @@ func (s *Server) share(c echo.Context) bool {
 	switch origin := c.Request().Header.Get(echo.HeaderOrigin); {
 	case origin == "":
 		return false
-	case s.lists(origin):
+	case o.lists(origin):
 		h.Set(echo.HeaderAccessControlAllowOrigin, origin)
 		h.Set(echo.HeaderAccessControlAllowCredentials, "true")
-	case s.lists("*"):
+	case o.lists("*"):
 		h.Set(echo.HeaderAccessControlAllowOrigin, "*")
 	default:
 		return false
@@ -52,8 +75,8 @@ func (s *Server) share(c echo.Context) bool {
 }
 
 // preflight tells a browser what a page of an allowed origin may send.
-func (s *Server) preflight(c echo.Context) error {
-	if s.share(c) {
+func (o *origins) preflight(c echo.Context) error {
+	if o.share(c) {
 		h := c.Response().Header()
 		h.Add(echo.HeaderVary, echo.HeaderAccessControlRequestHeaders)
 		h.Set(echo.HeaderAccessControlAllowMethods, "GET, HEAD, PUT, POST, DELETE, PATCH, OPTIONS")

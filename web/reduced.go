@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -22,6 +23,9 @@ const (
 	viewWait  = 20 * time.Second // for a place
 	leastTime = 20 * time.Second // that a reader has for an answer,
 	leastRate = 256 << 10        // and how many bytes a second it takes beyond that
+
+	answerPiece = 64 << 10         // of an answer,
+	pieceTime   = 10 * time.Second // and how long a reader has for each: one that takes nothing holds its place no longer
 )
 
 // errReset ends a walk that must begin again: a run that was half read is to be had compacted only, by now.
@@ -30,7 +34,7 @@ var errReset = errors.New("a run has been compacted meanwhile")
 // view makes an answer of what a thread's events amount to, and writes it. It holds one of the few places for that until the
 // answer is written, so that readers who take their time do not add up in memory.
 func (s *Server) view(c echo.Context, id thread.ID, plan agui.Reducer, parts func(*agui.Reducer, thread.Cursor) [][]byte) error {
-	done, err := s.viewing(c.Request().Context())
+	done, err := s.views.take(c.Request().Context())
 	if err != nil {
 		return err
 	}
@@ -40,18 +44,6 @@ func (s *Server) view(c echo.Context, id thread.ID, plan agui.Reducer, parts fun
 		return err
 	}
 	return answer(c, parts(r, at))
-}
-
-// viewing waits for one of the few places in which views are made, and returns what gives it back.
-func (s *Server) viewing(ctx context.Context) (done func(), err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, viewWait, errBusy)
-	defer cancel()
-	select {
-	case s.views <- struct{}{}:
-		return func() { <-s.views }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
 }
 
 // reduce makes of a thread's events, the running run's included as far as they have come, what r holds of them
@@ -78,28 +70,28 @@ func (s *Server) reduce(ctx context.Context, id thread.ID, plan agui.Reducer) (*
 }
 
 // getMessages answers with the messages of a thread, as a client has them who has taken all its events.
-func (s *Server) getMessages(c echo.Context) error {
-	t, err := s.known(c)
+func (a api) getMessages(c echo.Context) error {
+	t, err := a.known(c)
 	if err != nil {
 		return err
 	}
-	st, err := s.Runs.Status(c.Request().Context(), t.ID)
+	st, err := a.Runs.Status(c.Request().Context(), t.ID)
 	if err != nil {
 		return err
 	}
-	return s.view(c, t.ID, agui.Reducer{NoState: true}, func(r *agui.Reducer, at thread.Cursor) [][]byte {
+	return a.view(c, t.ID, agui.Reducer{NoState: true}, func(r *agui.Reducer, at thread.Cursor) [][]byte {
 		silent := st.Running && at.Run < st.Cursor.Run // a run has begun and has no event yet
 		return messagesView(r, at, r.Running() || silent)
 	})
 }
 
 // getState answers with the state of a thread, as a client has it who has taken all its events.
-func (s *Server) getState(c echo.Context) error {
-	t, err := s.known(c)
+func (a api) getState(c echo.Context) error {
+	t, err := a.known(c)
 	if err != nil {
 		return err
 	}
-	return s.view(c, t.ID, agui.Reducer{NoMessages: true}, stateView)
+	return a.view(c, t.ID, agui.Reducer{NoMessages: true}, stateView)
 }
 
 // messagesView is the answer of getMessages, in parts: the greatest is not copied.
@@ -141,14 +133,20 @@ func answer(c echo.Context, parts [][]byte) error {
 	for _, part := range parts {
 		size += len(part)
 	}
-	// What cannot set one (a recorder in a test, say) does not wait either.
-	_ = http.NewResponseController(response).SetWriteDeadline(
-		time.Now().Add(leastTime + time.Duration(size/leastRate)*time.Second))
+	// What cannot set deadlines (a recorder in a test, say) does not wait either.
+	control, whole := http.NewResponseController(response), time.Now().Add(leastTime+time.Duration(size/leastRate)*time.Second)
 	response.Header().Set(echo.HeaderContentType, echo.MIMEApplicationJSON)
 	response.WriteHeader(http.StatusOK)
 	for _, part := range parts {
-		if _, err := response.Write(part); err != nil {
-			return err
+		for piece := range slices.Chunk(part, answerPiece) {
+			deadline := time.Now().Add(pieceTime)
+			if whole.Before(deadline) {
+				deadline = whole
+			}
+			_ = control.SetWriteDeadline(deadline)
+			if _, err := response.Write(piece); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -24,6 +24,7 @@ func (s *Server) Register(e *echo.Echo) {
 	}
 	e.Match(reading, "/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
 	e.Match(reading, "/readyz", s.ready)
+	a := api{s}
 	bounded := middleware.BodyLimit(strconv.FormatInt(s.cfg.MaxFrame, 10))
 	// Not a group: one with middleware answers a wrong method with 404.
 	for _, route := range []struct {
@@ -31,21 +32,21 @@ func (s *Server) Register(e *echo.Echo) {
 		path    string
 		handle  echo.HandlerFunc
 	}{
-		{reading, "/api/agents", s.listAgents},
-		{reading, "/api/threads", brief(s.listThreads)},
-		{reading, "/api/threads/:id", brief(s.getThread)},
-		{[]string{http.MethodPatch}, "/api/threads/:id", brief(s.patchThread)},
-		{[]string{http.MethodDelete}, "/api/threads/:id", s.deleteThread},
-		{reading, "/api/threads/:id/events", s.getEvents},
-		{reading, "/api/threads/:id/messages", s.getMessages},
-		{reading, "/api/threads/:id/state", s.getState},
-		{reading, "/api/threads/:id/runs", brief(s.listRuns)},
-		{reading, "/api/threads/:id/runs/:run", brief(s.getRun)},
-		{reading, "/api/threads/:id/runs/:run/results/:place", s.getResult},
-		{[]string{http.MethodPost}, "/api/threads/:id/runs", s.postRun},
-		{[]string{http.MethodPost}, "/api/threads/:id/stop", s.postStop},
-		{[]string{http.MethodPost}, "/agui/:agent", s.postAGUI},
-		{[]string{http.MethodGet}, "/agui/threads/:id/events", s.followThread},
+		{reading, "/api/agents", a.listAgents},
+		{reading, "/api/threads", brief(a.listThreads)},
+		{reading, "/api/threads/:id", brief(a.getThread)},
+		{[]string{http.MethodPatch}, "/api/threads/:id", brief(a.patchThread)},
+		{[]string{http.MethodDelete}, "/api/threads/:id", a.deleteThread},
+		{reading, "/api/threads/:id/events", a.getEvents},
+		{reading, "/api/threads/:id/messages", a.getMessages},
+		{reading, "/api/threads/:id/state", a.getState},
+		{reading, "/api/threads/:id/runs", brief(a.listRuns)},
+		{reading, "/api/threads/:id/runs/:run", brief(a.getRun)},
+		{reading, "/api/threads/:id/runs/:run/results/:place", a.getResult},
+		{[]string{http.MethodPost}, "/api/threads/:id/runs", a.postRun},
+		{[]string{http.MethodPost}, "/api/threads/:id/stop", a.postStop},
+		{[]string{http.MethodPost}, "/agui/:agent", feeds{s}.postAGUI},
+		{[]string{http.MethodGet}, "/agui/threads/:id/events", feeds{s}.followThread},
 	} {
 		s.route(e, route.methods, route.path, route.handle, bounded, apiHeaders, s.identified)
 	}
@@ -55,9 +56,9 @@ func (s *Server) Register(e *echo.Echo) {
 
 // route adds a route that pages of allowed origins may use.
 func (s *Server) route(e *echo.Echo, methods []string, path string, handle echo.HandlerFunc, around ...echo.MiddlewareFunc) {
-	e.Match(methods, path, handle, append([]echo.MiddlewareFunc{s.shared}, around...)...)
+	e.Match(methods, path, handle, append([]echo.MiddlewareFunc{s.origins.shared}, around...)...)
 	if len(s.cfg.Origins) > 0 {
-		e.OPTIONS(path, s.preflight)
+		e.OPTIONS(path, s.origins.preflight)
 	}
 }
 
@@ -97,7 +98,7 @@ func keepFresh(c echo.Context) {
 
 // ready is green while the node takes work and its stores answer.
 func (s *Server) ready(c echo.Context) error {
-	if s.draining.Load() {
+	if s.guests.leaving.Load() {
 		return c.String(http.StatusServiceUnavailable, "draining\n")
 	}
 	if s.Ready != nil {

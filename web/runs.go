@@ -98,8 +98,8 @@ func settled(r thread.Run, st thread.Status) thread.Run {
 }
 
 // listRuns answers with a page of a thread's runs, latest first.
-func (s *Server) listRuns(c echo.Context) error {
-	t, err := s.known(c)
+func (a api) listRuns(c echo.Context) error {
+	t, err := a.known(c)
 	if err != nil {
 		return err
 	}
@@ -114,11 +114,11 @@ func (s *Server) listRuns(c echo.Context) error {
 	ctx := c.Request().Context()
 	// Numbers have no holes, so the page is where they say. One more tells whether there is another page.
 	after := before - min(before, uint64(n)+2)
-	runs, err := s.Directory.Runs(ctx, t.ID, after, n+1)
+	runs, err := a.Directory.Runs(ctx, t.ID, after, n+1)
 	if err != nil {
 		return err
 	}
-	st, err := s.Runs.Status(ctx, t.ID)
+	st, err := a.Runs.Status(ctx, t.ID)
 	if err != nil {
 		return err
 	}
@@ -168,8 +168,8 @@ func runsView(runs []thread.Run, st thread.Status, now time.Time, more bool) ([]
 }
 
 // getRun answers with one run of a thread.
-func (s *Server) getRun(c echo.Context) error {
-	t, err := s.known(c)
+func (a api) getRun(c echo.Context) error {
+	t, err := a.known(c)
 	if err != nil {
 		return err
 	}
@@ -178,14 +178,14 @@ func (s *Server) getRun(c echo.Context) error {
 		return err
 	}
 	ctx := c.Request().Context()
-	r, err := s.Directory.FindRun(ctx, t.ID, thread.RunID(id))
+	r, err := a.Directory.FindRun(ctx, t.ID, thread.RunID(id))
 	if errors.Is(err, thread.ErrNotFound) {
 		return fmt.Errorf("%w: thread %q has no run %q", thread.ErrNotFound, t.ID, id)
 	}
 	if err != nil {
 		return err
 	}
-	st, err := s.Runs.Status(ctx, t.ID)
+	st, err := a.Runs.Status(ctx, t.ID)
 	if err != nil {
 		return err
 	}

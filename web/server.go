@@ -3,13 +3,9 @@ package web
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"net/http"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -128,36 +124,25 @@ func (c Config) withDefaults() Config {
 type Server struct {
 	Parts
 	cfg       Config
-	boot      string // names this process in tickets that no other takes; else empty
-	following followedLists
-	views     chan struct{} // holds one for each view that is being made
-	asked     chan struct{} // holds one for each agent that is being asked
-
-	draining atomic.Bool
-	unready  atomic.Bool // what /readyz answered last
-	mu       sync.Mutex
-	sessions map[*session]struct{}
-	streams  map[*stream]struct{}
-	foreign  map[string]bool // origins whose refusal has been logged
-	all      sync.WaitGroup
-
+	guests    guests
+	origins   origins
+	tickets   issuer
 	pipelines pipelines
+	following followedLists
+	views     places      // for answers that are being made of a thread's events,
+	snapshots places      // for those that sockets need in between,
+	asked     places      // and for agents that are being asked
+	unready   atomic.Bool // what /readyz answered last
 }
 
 // New returns a server. It starts nothing.
 func New(parts Parts, cfg Config) *Server {
-	s := &Server{
-		Parts: parts, cfg: cfg.withDefaults(), views: make(chan struct{}, maxViews), asked: make(chan struct{}, maxAsked),
-		sessions: map[*session]struct{}{}, streams: map[*stream]struct{}{}, foreign: map[string]bool{},
+	cfg = cfg.withDefaults()
+	return &Server{
+		Parts: parts, cfg: cfg, origins: origins{allowed: cfg.Origins, log: cfg.Logger}, tickets: newIssuer(parts.Secret, parts.Tickets),
+		views: make(places, maxViews), snapshots: make(places, maxViews), asked: make(places, maxAsked),
 		pipelines: pipelines{byNonce: map[string]*pipeline{}},
 	}
-	if s.Secret == nil {
-		s.Secret = []byte(rand.Text() + rand.Text())
-	}
-	if s.Tickets == nil {
-		s.Tickets, s.boot = new(usedTickets), rand.Text()
-	}
-	return s
 }
 
 // Handler returns the server as a handler of its own.
@@ -169,60 +154,12 @@ func (s *Server) Handler() http.Handler {
 }
 
 // Sessions returns how many sockets are open.
-func (s *Server) Sessions() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.sessions)
-}
-
-// add counts a session in, unless the server drains.
-func (s *Server) add(ss *session) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.draining.Load() {
-		return false
-	}
-	s.sessions[ss] = struct{}{}
-	s.all.Add(1)
-	return true
-}
-
-func (s *Server) remove(ss *session) {
-	s.mu.Lock()
-	delete(s.sessions, ss)
-	s.mu.Unlock()
-	s.all.Done()
-}
+func (s *Server) Sessions() int { return s.guests.sockets() }
 
 // Drain makes the server not ready, refuses new sockets and streams, and tells the clients of all others to come back: it
 // closes sockets with code 1012, and cuts the connections of streams. When ctx is done it cuts what is left. It
 // returns when all are gone.
-func (s *Server) Drain(ctx context.Context) {
-	s.mu.Lock()
-	s.draining.Store(true)
-	open := slices.Collect(maps.Keys(s.sessions))
-	for st := range s.streams {
-		st.cancel(thread.ErrDraining)
-	}
-	s.mu.Unlock()
-	for _, ss := range open {
-		go ss.goAway()
-	}
-	gone := make(chan struct{})
-	go func() {
-		s.all.Wait()
-		close(gone)
-	}()
-	select {
-	case <-gone:
-	case <-ctx.Done():
-		for _, ss := range open {
-			ss.cancel(thread.ErrDraining)
-		}
-		s.cutStreams()
-		<-gone
-	}
-}
+func (s *Server) Drain(ctx context.Context) { s.guests.showOut(ctx) }
 
 // report logs a problem that an operator should know of.
 func (s *Server) report(p Problem, what string, err error) {

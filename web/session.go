@@ -36,7 +36,7 @@ type session struct {
 
 // serve reads frames until the socket ends, and then waits for all that belongs to it.
 func (ss *session) serve() {
-	defer ss.srv.remove(ss)
+	defer ss.srv.guests.leave(ss)
 	defer context.AfterFunc(ss.ctx, func() { _ = ss.line.Close() })()
 	ss.pulse.start()
 	err := ss.read()

@@ -40,10 +40,10 @@ func (s *Server) admissible(r *http.Request) error {
 		return badInput("the query lacks vsn; this server speaks vsn=2.0.0")
 	case !strings.HasPrefix(vsn, "2."):
 		return badInput("vsn " + vsn + " is not spoken here; this server speaks vsn=2.0.0")
-	case s.isForeign(r):
-		s.tellForeign(r.Header.Get("Origin"))
+	case s.origins.foreign(r):
+		s.origins.tell(r.Header.Get("Origin"))
 		return errForeign
-	case s.draining.Load():
+	case s.guests.leaving.Load():
 		return thread.ErrDraining
 	}
 	return nil
@@ -60,7 +60,7 @@ func (s *Server) begin(c echo.Context, ss *session) error {
 		return err
 	}
 	conn.SetReadLimit(ss.maxFrame())
-	if !s.add(ss) {
+	if !s.guests.enter(ss) {
 		ss.cancel(thread.ErrDraining)
 		go func() { _ = conn.Close(closeRestart, "the server is restarting") }()
 		return nil
@@ -68,16 +68,6 @@ func (s *Server) begin(c echo.Context, ss *session) error {
 	// The connection is ours: a goroutine of its own serves it, and nothing of echo is kept.
 	go ss.serve()
 	return nil
-}
-
-// tellForeign logs once per origin that its pages are refused: in the browser nobody learns why.
-func (s *Server) tellForeign(origin string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.foreign) < 100 && !s.foreign[origin] {
-		s.foreign[origin] = true
-		s.cfg.Logger.Warn("socket refused: its page is not from this origin", "origin", origin)
-	}
 }
 
 // newSession returns the session of a socket that is about to be accepted.

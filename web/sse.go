@@ -44,10 +44,10 @@ func (s *Server) stream(c echo.Context, serve func(*stream) error) error {
 	st.rc = http.NewResponseController(st.w)
 	st.ctx, st.cancel = context.WithCancelCause(r.Context())
 	defer st.cancel(nil)
-	if !s.addStream(st) {
+	if !s.guests.enter(st) {
 		return thread.ErrDraining
 	}
-	defer s.removeStream(st)
+	defer s.guests.leave(st)
 	c.Response().Status, c.Response().Committed = http.StatusOK, true
 	err := st.begin()
 	if err == nil {
@@ -63,33 +63,11 @@ func (s *Server) stream(c echo.Context, serve func(*stream) error) error {
 	panic(http.ErrAbortHandler)
 }
 
-// addStream counts a stream in, unless the server drains.
-func (s *Server) addStream(st *stream) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.draining.Load() {
-		return false
-	}
-	s.streams[st] = struct{}{}
-	s.all.Add(1)
-	return true
-}
+// goAway ends the stream so that the client comes back.
+func (st *stream) goAway() { st.cancel(thread.ErrDraining) }
 
-func (s *Server) removeStream(st *stream) {
-	s.mu.Lock()
-	delete(s.streams, st)
-	s.mu.Unlock()
-	s.all.Done()
-}
-
-// cutStreams ends writes that wait for clients who do not read.
-func (s *Server) cutStreams() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for st := range s.streams {
-		_ = st.rc.SetWriteDeadline(time.Unix(1, 0))
-	}
-}
+// cut ends a write that waits for a client who does not read.
+func (st *stream) cut() { _ = st.rc.SetWriteDeadline(time.Unix(1, 0)) }
 
 // begin sends the header.
 func (st *stream) begin() error {

@@ -52,39 +52,58 @@ type ticketBody struct {
 	Boot   string `json:"b,omitempty"` // the process, where no other knows which tickets were used
 }
 
-// ticket returns a join token for g: a signed text of the base64url alphabet, that every node with the same [Parts.Secret]
+// issuer hands out tickets, and takes them back.
+type issuer struct {
+	secret []byte
+	used   Tickets
+	boot   string // names this process in tickets that no other takes; else empty
+}
+
+// newIssuer returns one for [Parti.secret] and [Parts.Tickets].
+func newIssuer(secret []byte, used Tickets) issuer {
+	i := issuer{secret: secret, used: used}
+	if secret == nil {
+		i.secret = []byte(rand.Text() + rand.Text())
+	}
+	if used == nil {
+		i.used, i.boot = new(usedTickets), rand.Text()
+	}
+	return i
+}
+
+// issue returns a join token for g: a signed text of the base64url alphabet, that every node with the same [Parti.secret]
 // takes. One of a pipeline is good for a minute and for one socket, which it may resume; one of a list for a day.
-func (s *Server) ticket(g grant) string {
+func (i issuer) issue(g grant) string {
 	life := pipeTicket
 	if g.Kind == ticketList {
 		life = listTicket
 	}
 	body := ticketBody{grant: g, Nonce: rand.Text(), Expiry: time.Now().Add(life).UnixMilli()}
 	if g.Kind != ticketList {
-		body.Boot = s.boot
+		body.Boot = i.boot
 	}
 	text, err := json.Marshal(body)
 	if err != nil {
 		panic(err) // strings and a number
 	}
-	return base64.RawURLEncoding.EncodeToString(append(text, s.sign(text)...))
+	return base64.RawURLEncoding.EncodeToString(append(text, i.sign(text)...))
 }
 
-func (s *Server) sign(text []byte) []byte {
-	mac := hmac.New(sha256.New, s.Secret)
+func (i issuer) sign(text []byte) []byte {
+	mac := hmac.New(sha256.New, i.secret)
 	mac.Write(text)
 	return mac.Sum(nil)
 }
 
-// readTicket returns what a join token says, whether it may still be used or not; errTicket if nobody here signed it.
-func (s *Server) readTicket(token string) (ticketBody, error) {
+// read returns what a join token says, whether it may still be used or not; errTicket if nobody here signed it.
+func (i issuer) read(token string) (ticketBody, error) {
 	var body ticketBody
 	text, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil || len(text) <= sha256.Size {
 		return body, errTicket
 	}
 	text, mac := text[:len(text)-sha256.Size], text[len(text)-sha256.Size:]
-	if !hmac.Equal(mac, s.sign(text)) || json.Unmarshal(text, &body) != nil {
+	if !hmac.Equal(mac, i.sign(text)) || json.Unmarshal(text, &body) != nil {
 		return body, errTicket
 	}
 	return body, nil
@@ -92,15 +111,15 @@ func (s *Server) readTicket(token string) (ticketBody, error) {
 
 func (b ticketBody) expires() time.Time { return time.UnixMilli(b.Expiry) }
 
-// claimTicket takes a ticket of a pipeline for this socket, the first that brings it.
-func (s *Server) claimTicket(ctx context.Context, b ticketBody) error {
+// claim takes a ticket of a pipeline for this socket, the first that brings it.
+func (i issuer) claim(ctx context.Context, b ticketBody) error {
 	left := time.Until(b.expires())
-	if b.Boot != s.boot || left <= 0 {
+	if b.Boot != i.boot || left <= 0 {
 		return errTicket
 	}
 	ctx, cancel := look(ctx)
 	defer cancel()
-	first, err := s.Tickets.Claim(ctx, b.Nonce, left+clockSkew)
+	first, err := i.used.Claim(ctx, b.Nonce, left+clockSkew)
 	switch {
 	case err != nil:
 		return fmt.Errorf("claim a join_token: %w", err)

@@ -62,7 +62,7 @@ func (s *Server) run(ctx context.Context, id thread.ID, payload []byte, by calle
 
 // start has a run accepted, unless the server drains.
 func (s *Server) start(ctx context.Context, req thread.Request, by caller) (thread.Accepted, error) {
-	if s.draining.Load() {
+	if s.guests.leaving.Load() {
 		return thread.Accepted{}, thread.ErrDraining
 	}
 	req.User, req.By = by.User, by.name()
